@@ -294,59 +294,59 @@ static void explain_threads(const struct kernel *k, const struct ring *r, const 
 
 	*why = "the copy engine cannot follow its indices";
 	*hint = more_warps;
-	switch (r->reason) {
-	case THREADS_INDICES:
+	switch (r->obstacle) {
+	case OBSTACLE_INDICES:
 		if (r->panel_cols * bits / 8 % l->copy_align == 0 &&
-		    lower_goes_by_rows(k, b, &r->shape, &(enum threads_reason){ 0 }))
+		    lower_goes_by_rows(k, b, &r->shape, &(enum engine_obstacle){ 0 }))
 			*hint = arena_strf(a, "let it copy each row by itself, by plan:move(\"%s\", {by_rows=true}), or %s",
 				k->plan->graph->tasks.v[b->first].name, more_warps);
 		break;
-	case THREADS_ROW_INDICES:
+	case OBSTACLE_ROW_INDICES:
 		*why = "the copy engine copies rows one by one only where they are contiguous, along the last dimension of the "
 			"tensor";
 		break;
-	case THREADS_ROW_BYTES:
+	case OBSTACLE_ROW_BYTES:
 		*why = arena_strf(a, "the copy engine begins rows at multiples of %d bytes of shared memory, rows of its tile "
 			"have %lld", l->copy_align, (long long)(r->panel_cols * bits / 8));
 		*hint = with_tile(k, col, round_up(cols, l->copy_align * 8 / bits), more_warps, a);
 		break;
-	case THREADS_ADDRESSES:
+	case OBSTACLE_ADDRESSES:
 		*why = "the copy engine's map has one address, and the tensor is given by several";
 		break;
-	case THREADS_ZEROS:
+	case OBSTACLE_ZEROS:
 		*why = "there must be zeros beyond the end of an axis that a product contracts, where the copy engine "
 			"writes none";
 		*hint = arena_strf(a, "take tiles that divide that axis, and are multiples of 32; or %s", more_warps);
 		break;
-	case THREADS_BEGIN:
+	case OBSTACLE_BEGIN:
 		*why = arena_strf(a, "the copy engine begins at multiples of %d bytes, not all of its tiles do",
 			l->chunk);
 		*hint = with_tile(k, col, round_up(cols, chunk), more_warps, a);
 		break;
-	case THREADS_ROWS:
+	case OBSTACLE_ROWS:
 		*why = arena_strf(a, "the copy engine takes %d rows, its tile has %lld", l->box_rows, rows);
 		*hint = with_tile(k, row, l->box_rows, more_warps, a);
 		break;
-	case THREADS_CHUNKS:
+	case OBSTACLE_CHUNKS:
 		*why = arena_strf(a, "rows of its tile have %lld bytes, the copy engine takes multiples of %d",
 			cols * bits / 8, l->chunk);
 		*hint = with_tile(k, col, round_up(cols, chunk), more_warps, a);
 		break;
-	case THREADS_LAUNCH:
+	case OBSTACLE_LAUNCH:
 		*why = arena_strf(a, "its rows may have only %lld elements at launch, boxes of the copy engine with the layout that "
 			"readers need have more", (long long)last->multiple);
 		*hint = with_multiple(k, last, l->narrowest * 8 / bits, more_warps, a);
 		break;
-	case THREADS_LAYOUT:
+	case OBSTACLE_LAYOUT:
 		*why = "the copy engine cannot write the layout that readers need";
 		*hint = arena_strf(a, "take another tile, or %s", more_warps);
 		break;
-	case THREADS_PATTERN_ROWS:
+	case OBSTACLE_PATTERN_ROWS:
 		*why = arena_strf(a, "rows of more than %d elements are loaded in swizzled parts of a multiple of %lld "
 			"rows, its tile has %lld", l->box_cols, pattern, rows);
 		*hint = with_tile(k, row, round_up(rows, pattern), more_warps, a);
 		break;
-	case THREADS_PATTERN_COLS:
+	case OBSTACLE_PATTERN_COLS:
 		*why = arena_strf(a, "rows of more than %d elements are loaded in swizzled parts of %lld, its tile has "
 			"%lld", l->box_cols, wide, cols);
 		*hint = with_tile(k, col, round_up(cols, wide), more_warps, a);

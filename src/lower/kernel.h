@@ -1,15 +1,15 @@
 /* kernel.h - the kernel of one phase of a plan, as the passes of src/lower fill it in.
  *
- * Lowering makes of a legal plan into one kernel a phase. The kernel says for each lane which sTasks it issues in which
+ * Lowering makes a kernel of each phase of a legal plan. The kernel says for each lane which sTasks it issues in which
  * order, what each waits for and signals, and where every value is stored: in fragments (registers of a lane) or in
- * rings (shared memory). Its last field, the role program, is all of that as one tree of operations, which emit
- * prints without further decisions. Facts about the machine come from its target (target/target.h).
+ * rings (shared memory). Its last field, the role program, is all of that as one tree of operations, which emit prints
+ * without further decisions. Facts about the machine come from its target (target/target.h).
  *
  * Fragments. A value in registers is a matrix of rows x columns, spread over the threads of a lane as the accumulators
  * of a matrix instruction are (role/value.h). The products decide which axes are rows: those that only the first
  * operand has; those that only the second has are columns; element-wise sTasks keep them. Rows are padded to complete
- * blocks and columns to complete groups (on sm_90a 8, or 16 along an axis that a product contracts, as its
- * instructions are 16 deep). Padding is never stored, and reductions skip it.
+ * blocks and columns to complete groups (on sm_90a 8, or 16 along an axis that a product contracts, as its instructions
+ * are 16 deep). Padding is never stored, and reductions skip it.
  *
  * Rings. A value in shared memory has `versions` slots. A value that a copy engine fills or a matrix instruction reads
  * is stored in panels: the contiguous axis is divided into at most 128 bytes each, a panel has all rows one below the
@@ -36,8 +36,8 @@
  *
  * Groups. A lane waits for its own asynchronous products by a count of younger groups that may still be under way
  * (wgmma.wait_group). The count is the least over all numbers of iterations, separately for each iteration of the
- * prologue, for the steady state, and for each iteration of the epilogue. A lane also waits for a product before it
- * waits for a lane that needs the product to go on; otherwise both would wait for ever.
+ * prologue, for the steady state, and for each iteration of the epilogue. Before a lane waits for another lane that
+ * needs one of its products to go on, it waits for that product; otherwise both would wait for ever.
  */
 #ifndef LOWER_KERNEL_H
 #define LOWER_KERNEL_H
@@ -48,13 +48,13 @@
 
 enum { FRAG_AXES_MAX = RANK_MAX };
 
-/* The rows and columns of a value in a fragment or a ring. */
+/* The axes of a value in a fragment or a ring as a matrix. */
 struct shape2 {
 	int nrow, row[FRAG_AXES_MAX];	/* axes that number the rows, the last fastest */
 	int ncol, col[FRAG_AXES_MAX];
 	int64_t rows, cols;		/* products of the extents, without padding; 1 without axes */
 	uint64_t full_axes;		/* bit a: it has all of axis a, not one tile of it */
-	/* by axis: neighbours that share one element; 1 except in rings */
+	/* by axis: how many neighbouring indices have one element in common; 1 except in rings */
 	int64_t row_share[FRAG_AXES_MAX], col_share[FRAG_AXES_MAX];
 };
 
@@ -89,20 +89,22 @@ enum cluster_share {
 };
 
 /* Why the copy engine cannot load a tile (layout/loads.c, layout/rings.c). */
-enum threads_reason {
-	THREADS_INDICES,		/* more than one axis, or a multiple of one, in a dimension; or values that
+enum engine_obstacle {
+	OBSTACLE_INDICES,		/* more than one axis, or a multiple of one, in a dimension; or values that
 					 * differ by row */
-	THREADS_ROW_INDICES,		/* rows are to be copied one by one, but are not along the last dimension alone */
-	THREADS_ROW_BYTES,		/* ... but would not begin where the engine can write */
-	THREADS_ADDRESSES,		/* the tensor has an address for each index of its first dimension */
-	THREADS_ZEROS,			/* zeros beyond the end of a contracted axis that is not the tensor's */
-	THREADS_BEGIN,			/* tiles do not begin at a multiple of a chunk */
-	THREADS_ROWS,			/* more rows than a box has */
-	THREADS_CHUNKS,			/* the tile's rows are no multiple of a chunk */
-	THREADS_LAUNCH,			/* at launch the tensor's rows may be narrower than the boxes that readers need */
-	THREADS_LAYOUT,			/* readers need another layout than the engine writes */
-	THREADS_PATTERN_ROWS,		/* rows are wider than a plain box, and too few for a swizzled one */
-	THREADS_PATTERN_COLS,		/* rows are wider than a plain box, and no multiple of a swizzled one's */
+	OBSTACLE_ROW_INDICES,		/* rows are to be copied one by one, but are not along the last dimension
+					 * alone */
+	OBSTACLE_ROW_BYTES,		/* ... but would not begin where the engine can write */
+	OBSTACLE_ADDRESSES,		/* the tensor has an address for each index of its first dimension */
+	OBSTACLE_ZEROS,			/* zeros beyond the end of a contracted axis that is not the tensor's */
+	OBSTACLE_BEGIN,			/* tiles do not begin at a multiple of a chunk */
+	OBSTACLE_ROWS,			/* more rows than a box has */
+	OBSTACLE_CHUNKS,		/* the tile's rows are no multiple of a chunk */
+	OBSTACLE_LAUNCH,		/* at launch the tensor's rows may be narrower than the boxes that readers
+					 * need */
+	OBSTACLE_LAYOUT,		/* readers need another layout than the engine writes */
+	OBSTACLE_PATTERN_ROWS,		/* rows are wider than a plain box, and too few for a swizzled one */
+	OBSTACLE_PATTERN_COLS,		/* rows are wider than a plain box, and no multiple of a swizzled one's */
 };
 
 /* A ring in shared memory: the slots of a buffer. */
@@ -111,21 +113,23 @@ struct ring {
 	int64_t offset, slot_bytes;	/* bytes; the offset is into the block's shared memory */
 	int versions;
 	struct shape2 shape;		/* columns: the contiguous axis */
-	bool one_slice;			/* of a split value; else it holds all slices, whose buffers share this ring */
-	int64_t first_row, first_col;	/* where the slice that the buffer's load fills begins */
-	int64_t full_rows, full_cols;	/* what is filled; zeros beyond the end of a contracted axis included */
-	int64_t rows, cols;		/* of a slot: those, padded to what matrix instructions read */
+	bool one_slice;			/* it has one slice of a split value; else all slices, whose buffers share it */
+	int64_t first_row, first_col;	/* where the slice begins that the buffer's load fills */
+	int64_t full_rows, full_cols;	/* what is filled, with zeros beyond the end of a contracted axis */
+	int64_t rows, cols;		/* of a slot: the same, padded to what matrix instructions read */
 	int swizzle;			/* bytes of a swizzled row: 128, 64, 32; 0: plain rows */
 	int64_t panel_cols;		/* elements of a row of a panel */
 	int64_t panel_bytes;
-	int boxes;			/* panels without those of padding alone; bytes filled in one */
-	int64_t box_bytes;
+	int boxes;			/* panels, but for those that have padding alone */
+	int64_t box_bytes;		/* that are filled in a panel */
 	bool engine;			/* filled by the copy engine, one box a panel */
-	enum threads_reason reason;	/* loaded, and not by the engine: why it could not do it */
-	bool reordered;			/* ... whose dimensions are in another order than the tensor's */
-	bool ends_by_threads;		/* ... but by threads where the length of the loop ends within the tile */
-	int64_t run;			/* if not 0: values name rows, and each so many rows of a panel are a box */
-	bool by_rows;			/* each row of a panel is a box, at an index of its own; threads share them out */
+	enum engine_obstacle obstacle;	/* of a load: why the engine cannot fill it, if not `engine` */
+	bool reordered;			/* by the engine, whose boxes have the tensor's dimensions in another order */
+	bool ends_by_threads;		/* by the engine, but by threads where the length of the loop ends in the
+					 * tile */
+	int64_t run;			/* values name rows, and so many rows of a panel are a box; 0: they do not */
+	bool by_rows;			/* each row of a panel is a box, at an index of its own; each thread issues
+					 * those of some rows */
 	enum cluster_share share;
 	int64_t box_rows;		/* of one box: full_rows, or a block's share of them */
 };
@@ -145,39 +149,40 @@ struct outbox {
 	int across;			/* panels side by side, in the columns */
 	int batch;			/* panels stored at once: a divisor of `panels` */
 	int batches;			/* in the staging of a warp: 1 or 2 */
-	int unread[2];			/* groups that the engine may still be reading when a batch is
-					 * filled: [0] the first batch of a value, [1] the others */
+	int unread[2];			/* groups that the engine may still be reading when a warp fills a batch: [0]
+					 * the first batch of a value, [1] the others */
 };
 
 /* A ring of mbarriers through which other lanes see instances of an sTask. */
 struct flag {
 	int task;
-	bool issued;			/* a generation completes at the instance's issue; else at its completion */
-	bool runs;			/* generations are not instances but runs of `loop`: each iteration of
-					 * the region around the loop has one, perhaps empty */
+	bool issued;			/* it signals that an instance is issued; else that it is complete */
+	bool runs;			/* its generations are runs of `loop`, not instances: each iteration of the
+					 * region around the loop has one, which may be empty */
 	int loop;			/* the sTask's, or one around it */
 	bool ends_complete;		/* the lane waits for its products before it signals a run */
-	bool in_loop;			/* a run is signaled with the last instance in it, not behind the loop */
+	bool in_loop;			/* a run is signaled with its last instance, not after the loop */
 	int depth;
 	int arrivals;			/* that complete a generation, in one block */
 	bool all_blocks;		/* lanes of all blocks of the cluster arrive, at the flags of all */
-	bool copies_arrive;		/* copies by threads arrive themselves, on completion (cp.async) */
-	bool each_warp;			/* of rows by the copy engine: each warp arrives with the bytes of its own */
+	bool copies_arrive;		/* cp.async.mbarrier.arrive: threads' copies arrive when they are complete */
+	bool each_warp;			/* a load of rows by the copy engine: each warp arrives, and expects the bytes
+					 * of the rows that it loads */
 	int64_t bytes;			/* transaction bytes of the copy engine in a generation; 0: none */
 	int64_t offset;			/* of the first barrier in shared memory, in bytes */
 };
 
-/* Offsets in the kernel are relative to the least one of the lane's region, which becomes 0; max_offset is the
- * greatest. The iterations of a region have classes: 0 is the steady state, 1 .. max_offset are the iterations -1, -2,
- * ... of the prologue, max_offset + 1 .. 2 max_offset those of the epilogue. */
+/* Offsets in the kernel are those of the plan minus the least one of the lane's region; max_offset is the greatest.
+ * Each iteration of a region is of a class: 0 is the steady state; 1 .. max_offset are iterations -1, -2, ... of the
+ * prologue; max_offset + 1 .. 2 max_offset are those of the epilogue. */
 enum { ITERATION_CLASSES = 4 * OFFSET_MAX + 2 };
 
-/* A wait for the lane's own groups of products: in an iteration of a class it leaves at most so many groups under way,
- * among them at most the last instances_left[class][t] instances of sTask t. */
+/* A wait for the lane's own groups of products (wgmma.wait_group), by class of the iteration. */
 struct group_wait {
-	int groups_left[ITERATION_CLASSES];	/* -1: no iteration of the class makes the wait */
-	int under_way[ITERATION_CLASSES];	/* groups that may be when the wait returns, also after earlier waits */
-	int *instances_left[ITERATION_CLASSES];	/* by sTask */
+	int groups_left[ITERATION_CLASSES];	/* it leaves at most so many under way; -1: there is no wait in the
+						 * class */
+	int under_way[ITERATION_CLASSES];	/* at most so many are under way afterwards, given earlier waits, too */
+	int *instances_left[ITERATION_CLASSES];	/* by sTask: at most so many of its last instances are among them */
 };
 
 /* Which instance of the awaited sTask a wait on a flag is for, counted in the sequence of the awaited sTask. A wait
@@ -199,18 +204,18 @@ struct flag_wait {
 	int loop, back;
 	bool even_if_empty;		/* AWAIT_AROUND, if loops between may make no iteration: waits in their first
 					 * iteration, or behind them if there is none */
-	int stamp;			/* traced: position in the record of the stamp behind this wait;
-					 * NONE: the next wait has it */
+	int stamp;			/* of a traced kernel: position in the record of the stamp after this wait;
+					 * NONE: the stamp is after a later wait */
 };
 
-/* A carry in shared memory whose initial value the entry writes, if it is the first to access a life of the carry: in
- * the first iteration of all loops inside the carry's region, if none of the loops before the entry that access the
- * carry made an iteration. If loops in between may make no iteration, "first" cannot be known from the iteration
- * numbers alone: loops behind the entry may have accessed the life in an earlier iteration (select/carry.c). */
+/* A carry in shared memory whose initial value the entry writes if it is the first to access a life of the carry. It is
+ * the first in the first iteration of all loops inside the carry's region, if none of the loops before the entry that
+ * access the carry made an iteration. If loops may make no iteration, iteration numbers alone do not say which access
+ * is the first: loops after the entry may have accessed the life in an earlier iteration (select/carry.c). */
 struct carry_start {
 	int buffer;
 	int number;			/* counted in the kernel */
-	VEC(int) loops_before, loops_behind;
+	VEC(int) loops_before, loops_behind;	/* that access the carry, before and after the entry */
 };
 
 /* What a traced kernel has in addition: memory for time stamps, and which warps store them. Filled in by lower_stamps
@@ -228,8 +233,8 @@ struct traced_lane {
 	int64_t held_at;		/* of the tiles held: bytes, of shared memory */
 	int64_t out_at;			/* of all its tiles: words, from the block's */
 	int64_t tile_words;
-	int64_t tiles_held;		/* of its own tiles so many at a time, before they go out */
-	int64_t tiles_out;		/* so many go out at most; a multiple */
+	int64_t tiles_held;		/* so many of its tiles are in shared memory before they are written out */
+	int64_t tiles_out;		/* so many are written out at most; a multiple of tiles_held */
 };
 
 /* An otherwise idle warp that waits on a flag of a load and stamps when each copy completes. */
@@ -254,7 +259,7 @@ struct kentry {
 					 * once and stores it, so it is complete when the lane goes on */
 	bool waits_groups;
 	struct group_wait before;	/* if waits_groups */
-	bool drains;			/* after issuing, wait until one group is under way */
+	bool drains;			/* after issuing, it waits until at most one group is under way */
 	struct group_wait after;	/* if drains */
 	VEC(struct flag_wait) waits;	/* in this order */
 	int flag, issue_flag;		/* index of the flags that this sTask signals; NONE */
@@ -276,8 +281,9 @@ struct kstep {
 /* A loop as a lane executes it; or the tile loop. */
 struct kregion {
 	int max_offset;
-	int unroll;			/* iterations after which all register versions recur: least common
-					 * multiple of their numbers. Tile loop: 1 without offsets */
+	int unroll;			/* iterations of the text, after which each value has the same register version
+					 * again: the least common multiple of their numbers. Tile loop: 1 without
+					 * offsets */
 	VEC(struct kstep) steps;
 };
 
@@ -292,7 +298,7 @@ struct klane {
 	int handover_flag;		/* flag whose instance t - 1 is awaited before tile t; without it a replica
 					 * could mistake a generation of another replica's tile for its own. NONE: one
 					 * replica, or each step has its own flag because of offsets in the tile loop */
-	int barrier;			/* number of the named barrier that synchronises its threads */
+	int barrier;			/* number of its threads' named barrier */
 	int warps, first_warp;
 	const struct frag_layout *layout;	/* of its values: the target's, unless parts of it divide columns */
 	/* Registers of a thread: */
@@ -327,11 +333,11 @@ static inline int64_t lane_tiles(const struct klane *l, int64_t tiles)
 	return (tiles + l->replicas - 1 - l->replica) / l->replicas;
 }
 
-/* Why a plan cannot be lowered. */
+/* Why lowering makes no kernel of a plan. */
 struct refusal {
 	enum problem_code code;
 	int task;			/* NONE */
-	bool equal_versions;		/* PROBLEM_COPIES: equal versions of what is in registers would do */
+	bool equal_versions;		/* PROBLEM_COPIES: equal versions of all values in registers would avoid it */
 	int64_t shared_bytes;		/* PROBLEM_SHARED_MEMORY: so many would be needed; else 0 */
 };
 
@@ -342,13 +348,13 @@ struct kernel {
 	struct refusal refusal;		/* the reason to report if the current pass fails */
 	const struct plan *plan;	/* the user's plan; from lower_copy_waits on `own` */
 	const struct target *target;
-	struct plan *own;		/* the plan with waits of the kernel's own: without those that no flag
-					 * can show, with some that hold back lanes that run too far
-					 * ahead; borrows everything else from the user's plan */
+	struct plan *own;		/* the plan with waits of the kernel's own: without those that no flag can show,
+					 * with some that hold back lanes that run too far ahead. It borrows everything
+					 * else from the user's plan */
 	int phase;
 	const struct stop *stop;	/* borrowed; NULL */
 	bool unproven;			/* made without verify, only to be priced */
-	int passes;			/* the tree is as it is after so many passes of passes.def; 0: all */
+	int passes;			/* how many passes of passes.def have made the tree; 0: all */
 	VEC(struct klane) lanes;
 	int *ring_of;			/* by buffer: index into rings; NONE: registers */
 	VEC(struct ring) rings;

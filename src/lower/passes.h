@@ -103,8 +103,9 @@ int lower_unaligned_width(const struct kernel *k, int task);
 /* Into blocks of how many neighbours a dimension of the load's tensor is divided for the copy engine, which then sees two
  * dimensions: it takes one element of each block, or some of several. 1: it is not. */
 int64_t lower_split_dimension(const struct kernel *k, int buffer, int d);
-/* Can the copy engine bring each row of a ring of that shape by itself, wherever it is? If not, *reason says why. */
-bool lower_goes_by_rows(const struct kernel *k, const struct buffer *b, const struct shape2 *v, enum threads_reason *reason);
+/* Can the copy engine bring each row of a ring of that shape by itself, wherever it is? If not, *why says why. */
+bool lower_goes_by_rows(const struct kernel *k, const struct buffer *b, const struct shape2 *v,
+	enum engine_obstacle *why);
 /* Does a load by threads arrive at its flag by its copies, on their completion (cp.async.mbarrier.arrive)? */
 bool lower_copies_arrive(const struct kernel *k, int task);
 

@@ -391,7 +391,8 @@ static bool is_row_of_tensor(const struct kernel *k, const struct index_expr *la
 	return along;
 }
 
-bool lower_goes_by_rows(const struct kernel *k, const struct buffer *b, const struct shape2 *v, enum threads_reason *reason)
+bool lower_goes_by_rows(const struct kernel *k, const struct buffer *b, const struct shape2 *v,
+	enum engine_obstacle *why)
 {
 	const struct program *p = k->plan->graph->program;
 	const struct node *n = &p->nodes.v[b->node];
@@ -407,14 +408,14 @@ bool lower_goes_by_rows(const struct kernel *k, const struct buffer *b, const st
 	for (int i = 0; plain && i < v->nrow; i++)
 		plain &= v->row_share[i] == 1;
 	if (t->by_address)
-		*reason = THREADS_ADDRESSES;
+		*why = OBSTACLE_ADDRESSES;
 	else if (!plain)
-		*reason = THREADS_ROW_INDICES;
+		*why = OBSTACLE_ROW_INDICES;
 	else if (!ends_with_tensor(k, b, n, v->col[0]) || (lower_is_contracted(k, buffer_index(k, b), v->col[0]) &&
 		 ends_within_tile(k->plan->graph, p->tasks.v[n->task].loop, v->col[0])))
-		*reason = THREADS_ZEROS;
+		*why = OBSTACLE_ZEROS;
 	else if (!lower_rows_aligned(k, b, 1))
-		*reason = THREADS_BEGIN;
+		*why = OBSTACLE_BEGIN;
 	else
 		return true;
 	return false;
@@ -462,7 +463,7 @@ static bool is_in_steps(const struct kernel *k, const struct buffer *b, const st
 /* the shape --------------------------------------------------------------------- */
 
 bool lower_find_load_shape(const struct kernel *k, const struct buffer *b, struct shape2 *s, int64_t *run,
-	enum threads_reason *reason)
+	enum engine_obstacle *why)
 {
 	const struct program *p = k->plan->graph->program;
 	const struct node *n = &p->nodes.v[b->node];
@@ -470,7 +471,7 @@ bool lower_find_load_shape(const struct kernel *k, const struct buffer *b, struc
 	bool plain = true, zeros = true;
 	int rank = 0;
 
-	*reason = THREADS_INDICES;
+	*why = OBSTACLE_INDICES;
 	*run = 0;
 	*s = (struct shape2){ .rows = 1, .cols = 1, .full_axes = k->node_shape[b->node].full_axes };
 	if (!t->rank)
@@ -490,15 +491,15 @@ bool lower_find_load_shape(const struct kernel *k, const struct buffer *b, struc
 	for (int i = 0; i < shape_rank(s); i++)
 		zeros &= ends_with_tensor(k, b, n, shape_axis(s, i)) || is_in_steps(k, b, s, i < s->nrow);
 	if (t->by_address)
-		*reason = THREADS_ADDRESSES;
+		*why = OBSTACLE_ADDRESSES;
 	else if (!zeros)
-		*reason = THREADS_ZEROS;
+		*why = OBSTACLE_ZEROS;
 	else if (!lower_rows_aligned(k, b, 1))
-		*reason = THREADS_BEGIN;
+		*why = OBSTACLE_BEGIN;
 	else if ((*run ? *run : most_in_dimension(k, b, s)) > k->target->shared.box_rows)
-		*reason = THREADS_ROWS;
+		*why = OBSTACLE_ROWS;
 	else if (s->cols * dtype_bits(t->type) % chunk_bits(k) && !lower_is_shared_operand(k, buffer_index(k, b)))
-		*reason = THREADS_CHUNKS;
+		*why = OBSTACLE_CHUNKS;
 	else
 		return true;
 	return false;

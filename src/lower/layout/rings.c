@@ -275,9 +275,10 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 	if (operand && r->swizzle)	/* the pattern goes by address: each panel begins with it */
 		r->rows = round_up(r->rows, l->align / r->swizzle);
 	if (r->engine)
-		r->reason = operand && may_be_narrow(k, b, most, max_i64(limits.least, limits.grain)) ? THREADS_LAUNCH :
-			!operand && r->cols % r->panel_cols ? THREADS_PATTERN_COLS :
-			!operand && r->rows * r->swizzle % l->align ? THREADS_PATTERN_ROWS : THREADS_LAYOUT;
+		r->obstacle = operand && may_be_narrow(k, b, most, max_i64(limits.least, limits.grain)) ?
+			OBSTACLE_LAUNCH :
+			!operand && r->cols % r->panel_cols ? OBSTACLE_PATTERN_COLS :
+			!operand && r->rows * r->swizzle % l->align ? OBSTACLE_PATTERN_ROWS : OBSTACLE_LAYOUT;
 	if (!shared_has_swizzle(l, r->swizzle) || r->cols % r->panel_cols || r->rows * r->swizzle % l->align)
 		r->swizzle = 0;
 	if (!r->swizzle)
@@ -289,7 +290,7 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 	/* zeros that follow a contracted axis of one element are in no box */
 	if (r->by_rows && r->panel_cols * bits / 8 % l->copy_align) {
 		r->engine = false;
-		r->reason = THREADS_ROW_BYTES;
+		r->obstacle = OBSTACLE_ROW_BYTES;
 	}
 	r->engine = r->engine && (r->by_rows || (r->run ? r->full_rows == r->shape.rows :
 		r->full_rows <= l->box_rows || (r->shape.nrow > 1 && !r->reordered))) &&
@@ -404,9 +405,9 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 	if (b->together && b->slice)
 		return add_same_ring(k, buffer, k->rings.v[k->ring_of[buffer - b->slice]].engine, e);
 	if (loaded)
-		r.engine = lower_find_load_shape(k, b, &r.shape, &r.run, &r.reason) && is_async_load(k, b->first);
+		r.engine = lower_find_load_shape(k, b, &r.shape, &r.run, &r.obstacle) && is_async_load(k, b->first);
 	else if (as_loaded)
-		(void)lower_find_load_shape(k, &k->plan->graph->buffers.v[staged], &r.shape, &r.run, &r.reason);
+		(void)lower_find_load_shape(k, &k->plan->graph->buffers.v[staged], &r.shape, &r.run, &r.obstacle);
 	else
 		r.shape = b->node != NONE ? k->node_shape[b->node] : k->carry_shape[b->carry];
 	r.run = as_loaded ? 0 : r.run;
@@ -414,7 +415,7 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 	if (r.one_slice && !loaded && !as_loaded)
 		restrict_to_slice(k, b, &r.shape);
 	if (lower_is_shared_operand(k, buffer) && lower_make_readable(k, buffer, &r.shape)) {
-		r.reason = r.engine ? THREADS_LAYOUT : r.reason;
+		r.obstacle = r.engine ? OBSTACLE_LAYOUT : r.obstacle;
 		r.engine = false;	/* unless it can follow that shape */
 		r.run = 0;
 	}
@@ -426,7 +427,7 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 		r.engine = r.reordered = r.full_rows == r.shape.rows && r.full_cols == r.shape.cols &&
 			lower_box_grain(k, b, &r.shape);
 	if (loaded && !r.engine && is_async_load(k, b->first) && asks_for_rows(k, b))
-		r.engine = r.by_rows = lower_goes_by_rows(k, b, &r.shape, &r.reason);
+		r.engine = r.by_rows = lower_goes_by_rows(k, b, &r.shape, &r.obstacle);
 	choose_panels(k, &r, b);
 	r.ends_by_threads = loaded && r.engine && !r.by_rows && lower_ends_by_length(k, b);
 	r.slot_bytes = round_up(r.panel_bytes * (r.cols / r.panel_cols), k->target->shared.align);

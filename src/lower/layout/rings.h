@@ -48,9 +48,9 @@ int64_t lower_box_grain(const struct kernel *k, const struct buffer *b, const st
 bool lower_is_contracted(const struct kernel *k, int buffer, int axis);
 /* Sets *s to the rows and columns of a loaded tile as its tensor lies in memory, and *run to the rows of a box where
  * values name rows (0: all rows of the tile). Returns whether the copy engine can load it: plain indices, strides and
- * rows of complete chunks. If not, *reason says why. */
+ * rows of complete chunks. If not, *why says why. */
 bool lower_find_load_shape(const struct kernel *k, const struct buffer *b, struct shape2 *s, int64_t *run,
-	enum threads_reason *reason);
+	enum engine_obstacle *why);
 /* Do the rows of the tensor, and all boxes in them, begin where a chunk does? The last `merged` dimensions are a row. */
 bool lower_rows_aligned(const struct kernel *k, const struct buffer *b, int merged);
 /* Sets in r what the load of one slice fills if the ring has all slices. ERR_ILLEGAL: that is not contiguous. */
