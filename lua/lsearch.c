@@ -139,6 +139,7 @@ static void push_traits(lua_State *L, const struct program *p, const struct choi
 	const struct { const char *name; double x; } traits[] = { { "split off", c->split_off },
 		{ "ways", c->ways }, { "columns", c->split == SPLIT_COLUMNS },
 		{ "depth parts", c->split == SPLIT_DEPTH }, { "warps", c->warps / 4.0 }, { "replicas", c->replicas },
+		{ "warp_columns", c->columns / 4.0 },
 		{ "issue_order", c->issue_order }, { "versions", c->extra_versions != 0 },
 		{ "depth", log2(c->ring_depth + __builtin_popcount(c->deeper_rings)) / 2 }, { "tiles", c->tile_versions / 2.0 }, { "by_threads", c->stores_by_threads },
 		{ "load_warps", c->load_warps ? 1 + log2(c->load_warps) / 4 : 0 }, { "load_lanes", c->load_lanes - 1 },

@@ -246,7 +246,9 @@ local function lane_statements(x, names, warps, replicas, more)
   for i, name in ipairs(names) do
     local now, registers = lane_options(x, name), lane_options(x, names[1]).registers
     if more then registers = now.registers and false end
-    list[i] = {"lane", name, {warps = warps, replicas = (replicas > 1 or now.replicas) and replicas or nil, registers = registers}}
+    local columns
+    if now.columns and warps % now.columns > 0 then columns = false end
+    list[i] = {"lane", name, {warps = warps, columns = columns, replicas = (replicas > 1 or now.replicas) and replicas or nil, registers = registers}}
   end
   return list
 end
@@ -465,6 +467,30 @@ local function warps(x)
     if n >= 4 and n <= 16 and n ~= now.warps then
       local statements = lane_statements(x, shared or {now.lane}, n, now.replicas, n > now.warps)
       add(x, ("%d warps compute, not %d"):format(n, now.warps), statements, true)
+    end
+  end
+end
+
+-- Is a product of the lane made by single warps?
+local function multiplies_by_warps(x, lane)
+  local async = {}
+  for _, unit in ipairs(x.plan.device.seus) do async[unit.name] = unit.kind ~= "matrix" or unit.async end
+  for _, s in draft.each(x.draft, "append") do
+    if s[3].lane == lane and x.task[s[2]].kind == "mma" and not async[s[3].seu] then return true end
+  end
+end
+
+-- Warps that multiply by themselves, in twice and half as many columns.
+local function columns(x)
+  local shared = draft.shared(x.draft)
+  local now = consumer(x)
+  if not now or not multiplies_by_warps(x, now.lane) then return end
+  local have = lane_options(x, now.lane).columns or 1
+  for _, n in ipairs{2 * have, have // 2} do
+    if n >= 1 and now.warps % n == 0 then
+      local list = {}
+      for i, lane in ipairs(shared or {now.lane}) do list[i] = {"lane", lane, {columns = n > 1 and n}} end
+      add(x, n > have and "a warp fetches less of second operands" or "a warp fetches less of first operands", list)
     end
   end
 end
@@ -795,6 +821,7 @@ function changes.of(plan, now)
   fetches(x)
   shallower(x)
   warps(x)
+  columns(x)
   units(x, false)
   return x.list
 end

@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "search/indices.h"
+#include "search/limits.h"
 #include "search/rings.h"
 #include "search/second_split.h"
 #include "search/task_groups.h"
@@ -156,6 +157,7 @@ static enum err_code add_loader(const struct builder *m, const char *lane)
 static enum err_code add_lanes(const struct builder *m)
 {
 	const char *second = second_loader(m);
+	int columns = limit_columns(m->s, m->p->graph, m->c);
 	char name[16];
 
 	TRY(add_loader(m, "p0"));
@@ -165,8 +167,8 @@ static enum err_code add_lanes(const struct builder *m)
 		TRY(add_loader(m, second));
 	for (int i = 0; i < m->c->ways; i++) {
 		snprintf(name, sizeof(name), "c%d", i);
-		TRY(plan_lane(m->p, &(struct lane){ .name = name, .warps = m->c->warps, .replicas = m->c->replicas },
-			m->e));
+		TRY(plan_lane(m->p, &(struct lane){ .name = name, .warps = m->c->warps, .columns = columns,
+			.replicas = m->c->replicas }, m->e));
 	}
 	return OK;
 }
@@ -312,9 +314,14 @@ uint64_t build_hash_without_raster(const struct choice *c, const struct plan *p)
 {
 	const int64_t numbers[] = { c->split_off, c->ways, c->split, c->warps, c->replicas, c->load_warps, c->load_registers,
 		c->copied_loads, p->grid.eus, p->grid.cluster };
+	int columns = 0;		/* of the computing lanes, which have as many */
 	uint64_t h = hash_bytes(hash_basis(0), c->tiling.extent, sizeof(c->tiling.extent));
 
 	h = hash_bytes(h, numbers, sizeof(numbers));
+	for (int i = 0; i < p->lanes.n; i++)
+		columns += p->lanes.v[i].columns;
+	if (columns)
+		h = hash_bytes(h, &columns, sizeof(columns));
 	h = hash_bytes(h, p->versions, (size_t)p->graph->buffers.n * sizeof(*p->versions));
 	return hash_entries(h, p);
 }

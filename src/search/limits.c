@@ -69,11 +69,90 @@ static const struct seu *matrix_unit(const struct space *s, const struct choice 
 	return unit == NONE || s->device->seu[unit].kind != SEU_MATRIX ? NULL : &s->device->seu[unit];
 }
 
+bool limit_has_warp_products(const struct space *s, const struct graph *g)
+{
+	const struct choice c = { 0 };
+
+	for (int i = 0; i < g->tasks.n; i++) {
+		const struct seu *unit = matrix_unit(s, &c, &g->tasks.v[i].work);
+
+		if (unit && !unit->async)
+			return true;
+	}
+	return false;
+}
+
+/* Is what a warp computes of results better in rows of its own? */
+static bool needs_rows(const struct graph *g)
+{
+	const struct program *p = g->program;
+
+	for (int i = 0; i < g->buffers.n; i++)
+		if (g->buffers.v[i].matrix_a && g->tasks.v[g->buffers.v[i].first].kind == TASK_COMPUTE)
+			return true;
+	for (int i = 0; i < p->nodes.n; i++) {
+		enum op_class c = op_class(p->nodes.v[i].op);
+
+		if (p->nodes.v[i].task != NONE && (c == CLASS_REDUCE || c == CLASS_SCAN))
+			return true;
+	}
+	return false;
+}
+
+/* Elements that a warp multiplies and fetches in so many columns of warps, for all products. false: some product has no columns
+ * for complete instructions of each, or its unit is asynchronous. */
+static bool cost_of_columns(const struct space *s, const struct graph *g, const struct choice *c, int columns, double cost[2])
+{
+	const struct target *t = target_of(s->device);
+
+	cost[0] = cost[1] = 0;
+	for (int i = 0; i < g->tasks.n; i++) {
+		const struct work *w = &g->tasks.v[i].work;
+		const struct seu *unit = matrix_unit(s, c, w);
+		const struct matrix_instruction *x = unit ? target_matrix(t, unit->async, w->sparse, w->type) : NULL;
+		double rows, cols;
+
+		if (!x)
+			continue;
+		if (unit->async || w->n % ((int64_t)columns * x->cols_most))
+			return false;
+		rows = (double)round_up(ceil_div(w->m, c->warps / columns), x->rows);
+		cols = (double)w->n / columns;
+		cost[0] += rows * cols * (double)w->k;
+		cost[1] += (rows + cols) * (double)w->k;
+	}
+	return cost[0] > 0;
+}
+
+int limit_columns(const struct space *s, const struct graph *g, const struct choice *c)
+{
+	double least[2] = { INFINITY, INFINITY }, cost[2];
+	int best = 0;
+
+	if (c->columns)
+		return c->columns > 1 ? c->columns : 0;
+	if (!s->has_warp_products || needs_rows(g))
+		return 0;
+	for (int n = 1; n <= c->warps; n *= 2) {
+		if (c->warps % n || !cost_of_columns(s, g, c, n, cost))
+			continue;
+		if (cost[0] < least[0] || (cost[0] == least[0] && cost[1] < least[1])) {
+			least[0] = cost[0];
+			least[1] = cost[1];
+			best = n;
+		}
+	}
+	return best > 1 ? best : 0;
+}
+
 /* Rows of a product for the warps of a lane that has all products. */
 static int64_t lane_rows(const struct space *s, const struct graph *g, const struct choice *c)
 {
 	const struct target *t = target_of(s->device);
-	int parts = 0;
+	int parts = 0, columns = limit_columns(s, g, c);
+
+	if (columns)
+		return (int64_t)t->frag.rows * c->warps / columns;
 
 	for (int i = 0; i < g->tasks.n; i++) {
 		const struct work *w = &g->tasks.v[i].work;
@@ -89,7 +168,10 @@ static int64_t lane_rows(const struct space *s, const struct graph *g, const str
 bool limit_suits(const struct space *s, const struct graph *g, const struct choice *c, int *task)
 {
 	int64_t rows = lane_rows(s, g, c);
+	double cost[2];
 
+	if (c->columns > 1 && (c->warps % c->columns || !cost_of_columns(s, g, c, c->columns, cost)))
+		return false;
 	for (int i = 0; i < g->tasks.n; i++) {
 		const struct work *w = &g->tasks.v[i].work;
 

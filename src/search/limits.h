@@ -21,6 +21,15 @@ double limit_traffic(const struct graph *g);
  * not. Plans of it may be legal all the same. */
 bool limit_suits(const struct space *s, const struct graph *g, const struct choice *c, int *task);
 
+/* Does a synchronous matrix unit make products of the graph, each warp its own? */
+bool limit_has_warp_products(const struct space *s, const struct graph *g);
+
+/* Columns of the warps of the choice's lanes; 0: as the plan has them unless it says so. Unless the choice says how many, where
+ * products are synchronous, as many as let a warp multiply the least padding, and of those as many as let it fetch least: where
+ * its rows are about as many as its columns. But rows alone, if a product's first operand is computed, or values are reduced,
+ * too: rows of one warp stay in registers. */
+int limit_columns(const struct space *s, const struct graph *g, const struct choice *c);
+
 /* Bytes of shared memory that every plan of the graph needs: one version of everything. And the sums of the largest
  * product if the registers of an EU do not hold them; otherwise 0. */
 int64_t limit_shared(const struct graph *g);

@@ -168,7 +168,7 @@ void space_smaller(const struct space *s, int level, bool by_threads, struct are
 /* ---- neighbours ------------------------------------------------------------------------ */
 
 enum coordinate { BY_ORDER, BY_ISSUE_ORDER = BY_ORDER + CHOICE_REGIONS, BY_SECOND_SPLIT, BY_SPLIT_OFF, BY_GROUP, BY_RASTER, BY_CLUSTER,
-	BY_LONGEST_FIRST, BY_DEPTH, BY_DEEPER_RINGS, BY_TILE_VERSIONS, BY_STORES, BY_PRODUCTS, BY_VERSIONS, BY_LANES, BY_LOADERS,
+	BY_LONGEST_FIRST, BY_DEPTH, BY_DEEPER_RINGS, BY_TILE_VERSIONS, BY_STORES, BY_PRODUCTS, BY_VERSIONS, BY_LANES, BY_COLUMNS, BY_LOADERS,
 	BY_LOAD_UNITS, BY_EXTENT };
 
 int space_coordinates(const struct space *s)
@@ -188,6 +188,7 @@ static void push_products_on_unit(const struct space *s, const struct choice *c,
 	x.products_by_threads = x.issue_order = x.second_split = false;
 	x.ways = x.replicas = x.ring_depth = x.tile_versions = 1;
 	x.warps = 4;
+	x.columns = 0;
 	x.split = SPLIT_ROWS;
 	x.ring_bytes = 0;
 	VEC_PUSH(a, &out->v, x);
@@ -289,6 +290,7 @@ static void along_lanes(const struct space *s, const struct choice *c, struct ar
 		if (!has_lanes(s, i))
 			continue;
 		x.ways = lanes[i].ways;
+		x.columns = c->warps == lanes[i].warps ? c->columns : 0;
 		x.warps = lanes[i].warps;
 		x.replicas = lanes[i].replicas;
 		x.split = lanes[i].split;
@@ -471,6 +473,12 @@ void space_neighbours(const struct space *s, const struct choice *c, int coordin
 		break;
 	case BY_LANES:
 		along_lanes(s, c, a, out);
+		break;
+	case BY_COLUMNS:
+		x.ring_bytes = 0;
+		for (x.columns = 1; x.columns <= c->warps && s->has_warp_products; x.columns *= 2)
+			if (c->warps % x.columns == 0 && x.columns != c->columns)
+				VEC_PUSH(a, &out->v, x);
 		break;
 	case BY_LOADERS:
 		along_loaders(s, c, a, out);

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "lower/lower.h"
 #include "search/build.h"
+#include "search/limits.h"
 #include "search/sides.h"
 #include "search/starts.h"
 #include "search/task_groups.h"
@@ -702,6 +703,7 @@ static void find_variants(struct space *s, struct graph **graph)
 		s->ngroups = count_groups(s, *graph);
 		for (int t = 0; t < (*graph)->tasks.n; t++)
 			s->nloads = max_i64(s->nloads, space_load_index(*graph, t) + 1);
+		s->has_warp_products = limit_has_warp_products(s, *graph);
 	}
 	graph_free(*graph);
 	*graph = NULL;
@@ -730,7 +732,7 @@ enum err_code space_init(struct space *s, struct arena *a, struct mem *mem, cons
 
 uint64_t choice_hash(const struct choice *c)
 {
-	const int64_t v[] = { c->split_off, c->ways, c->warps, c->replicas, c->split, c->second_split, c->load_lanes, c->load_warps,
+	const int64_t v[] = { c->split_off, c->ways, c->warps, c->columns, c->replicas, c->split, c->second_split, c->load_lanes, c->load_warps,
 		c->load_registers, c->copied_loads, c->loads_by_threads, c->loads_by_rows, c->issue_order, c->extra_versions,
 		c->ring_bytes, c->ring_depth, c->deeper_rings, c->tile_versions, c->stores_by_threads,
 		c->products_by_threads, c->grid.eus, c->grid.raster,

@@ -33,6 +33,7 @@ struct choice {
 	struct tiling tiling;
 	bool split_off;			/* conversions of what products read are sTasks of their own */
 	int ways, warps, replicas;	/* computing lanes, of which each has one slice; warps and replicas of each */
+	int columns;			/* of these warps, where products are synchronous; 0: limit_columns decides */
 	enum split_kind split;
 	bool second_split;		/* what the split leaves undivided is split along another axis (second_split.h) */
 	/* The lanes that load. Threads copy what no copy engine can bring: then it matters how many there are. */
@@ -99,6 +100,7 @@ struct space {
 	int naliases;			/* of values that conversions read */
 	struct alias aliases[CONVERSIONS_MAX];
 	bool has_products;		/* with rows: not of a vector and a matrix */
+	bool has_warp_products;		/* a synchronous matrix unit makes some of them */
 	bool wants_rows;		/* the caller has given extents of such rows */
 	int nloads;			/* the program's, LOADS_MAX at most */
 	int ngroups;			/* of sTasks that lanes can have for themselves, GROUPS_MOST at most */

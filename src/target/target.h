@@ -33,6 +33,20 @@ struct frag_layout {
 	bool every_part;		/* of an operand, not a value: each part has all columns */
 };
 
+static inline bool spread_is(const struct spread *x, const struct spread *y)
+{
+	return x->div == y->div && x->mod == y->mod && x->step == y->step;
+}
+
+/* Is it the same layout? Those of operands are made for each product. */
+static inline bool layout_is(const struct frag_layout *x, const struct frag_layout *y)
+{
+	return x == y || (x->rows == y->rows && x->cols == y->cols && spread_is(&x->row, &y->row) && spread_is(&x->col, &y->col) &&
+		x->halves == y->halves && x->half == y->half && x->pair == y->pair && x->deep == y->deep &&
+		x->every_warp == y->every_warp && x->across_warps == y->across_warps && x->parts == y->parts &&
+		x->every_part == y->every_part);
+}
+
 /* The parts that divide a lane's columns; the warps of one that have rows of their own. */
 static inline int layout_parts(const struct frag_layout *l)
 {

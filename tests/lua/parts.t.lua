@@ -1,6 +1,6 @@
 -- Lanes of more warps than products have rows for: parts of the lane divide the columns of all values.
 local mr = require "millrace"
-local become, draft = require "millrace.become", require "millrace.draft"
+local become, changes, draft = require "millrace.become", require "millrace.changes", require "millrace.draft"
 local dir = arg[0]:match "^(.*/)" or "./"
 local tap = dofile(dir .. "tap.lua")
 local max, exp2, rowmax, rowsum = mr.max, mr.exp2, mr.rowmax, mr.rowsum
@@ -214,6 +214,29 @@ do
   plan:lane("c0", {columns = false})
   tap.is(plan:script(), wanted, "  and gives them back")
 end
+-- Lanes whose warps stand alike share a text.
+do
+  local plan = mr.plan(mr.examples.gemm{m = 128, n = 64, k = 128}:graph{tile = {m = 128, n = 64, k = 64}}, mr.device "a100")
+  plan:split("m", 2)
+  for i = 0, 1 do
+    plan:lane("c" .. i, {warps = 4, columns = 2})
+    for _, task in ipairs{"mma.", "epilogue.", "store_c."} do plan:append(task .. i, {lane = "c" .. i}) end
+  end
+  plan:append("load_a", {lane = "p0"})
+  plan:append("load_b", {lane = "p0"})
+  plan:fill_waits()
+  local _, fetches = plan:compile{target = "host"}.source:gsub("shared_matrices%(x", "")
+  tap.is(fetches, 2, "two lanes have one text")
+  -- What is tried has more columns, and fewer; and with other warps, columns that these can be in.
+  local function tried(of)
+    local texts = {}
+    for _, c in ipairs(changes.of(of)) do texts[#texts + 1] = c.text end
+    return table.concat(texts, "\n")
+  end
+  tap.like(tried(plan), '"c0", {columns=4}%)', "changes have more columns")
+  tap.like(tried(plan), '"c1", {columns=false}%)', "  and fewer")
+  tap.ok(not tried(mr.load_plan("gemm_cooperative", mr.examples.gemm{m = 1024, n = 1024, k = 512})):find "columns=%w", "  not where groups of warps multiply")
+end
 -- What cannot be is refused.
 for _, x in ipairs{
   {"a100", 4, 3, 128, "the 4 warps of lane 'c0' cannot be in 3 columns", "columns=2"},
@@ -241,4 +264,14 @@ tap.like(script, "warps=8", "the search gives a lane eight warps")
 tap.like(script, "h=64", "for 64 rows")
 found = mr.search(softmax("nk", "bf16"){m = 8192, n = 512, k = 512}, mr.device "h200", {trials = 300, seconds = 60, measure = false})
 tap.ok(found.plan, "a softmax over rows of 512 sums has a plan")
+
+-- Where each warp multiplies by itself, the search tries columns of warps: those that fetch less, and those that give all warps work.
+for _, x in ipairs{
+  {"mi300x", {m = 4096, n = 4096, k = 4096}, {m = 128, n = 256, k = 32}, "large tiles"},
+  {"a100", {m = 16, n = 4096, k = 4096}, nil, "few rows"},
+} do
+  local device, sizes, tile, what = table.unpack(x)
+  found = mr.search(mr.examples.gemm(sizes), mr.device(device), {trials = 200, seconds = 60, measure = false, tile = tile})
+  tap.like(found.plan:script(), "columns=4", ("%s: the search has warps in columns for %s"):format(device, what))
+end
 tap.done_testing()

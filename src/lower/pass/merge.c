@@ -69,7 +69,7 @@ static bool merge_frags(struct merging *m, const struct frag *f, const struct fr
 	if (!f || !g)
 		return f == g;
 	return f->kind == g->kind && f->height == g->height && f->width == g->width && f->rows == g->rows &&
-		f->cols == g->cols && f->layout == g->layout && f->blocks == g->blocks && f->packed == g->packed &&
+		f->cols == g->cols && layout_is(f->layout, g->layout) && f->blocks == g->blocks && f->packed == g->packed &&
 		f->type == g->type && f->versions == g->versions &&
 		add_counterpart(m, COUNTERPART_FRAGMENT, (intptr_t)f, (intptr_t)g);
 }
