@@ -1,23 +1,24 @@
 -- tile.lua - the tile language of docs/tile-language.md: names and operators over the
 -- builder of lua/lbuilder.c, which holds the program and checks what it says.
 --
--- Objects are tables whose metatable shows only the name of their kind, so that
--- getmetatable(x) says what x is and no script changes how it behaves. `id` is the
--- builder's, `owner` the p of the program that the object belongs to.
+-- tile_objects.lua has the kinds of objects, tile_sizes.lua mr.any, tile_bind.lua programs and their binding to sizes.
 
 local core = require "millrace.core"
 local draft = require "millrace.draft"
+local objects = require "millrace.tile_objects"
+local any, programs = require "millrace.tile_sizes", require "millrace.tile_bind"
 local raise, hint, show, entry, expect = core.raise, core.hint, core.show, core.entry, core.expect
+local class, new, nest, functions, along = objects.class, objects.new, objects.nest, objects.functions, objects.along
 
-local P, PROGRAM = "millrace.p", "millrace.tile_program"
-local AXIS, INDEX, TENSOR = "millrace.axis", "millrace.index", "millrace.tensor"
-local VALUE, CARRY, ANY = "millrace.value", "millrace.carry", "millrace.any"
+local P <const>, AXIS <const>, INDEX <const>, TENSOR <const> = objects.P, objects.AXIS, objects.INDEX, objects.TENSOR
+local VALUE <const>, CARRY <const>, ANY <const> = objects.VALUE, objects.CARRY, objects.ANY
+local BUILDER <const>, GIVEN <const>, READ <const>, LOCATION <const>, NAME <const> = objects.BUILDER, objects.GIVEN, objects.READ,
+  objects.LOCATION, objects.NAME
+local LOOPS <const>, SIZES <const>, DEFAULTS <const>, TASK <const>, ALIKE <const> = objects.LOOPS, objects.SIZES, objects.DEFAULTS,
+  objects.TASK, objects.ALIKE
 
 local LOG2E <const> = 1.4426950408889634
 local LN2 <const> = 0.6931471805599453
-
--- Keys of what p keeps to itself; every other key is an option or a method.
-local BUILDER, GIVEN, READ, LOCATION, NAME, LOOPS, SIZES, DEFAULTS, TASK, ALIKE = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
 
 ---- errors --------------------------------------------------------------------
 
@@ -26,53 +27,9 @@ local function same(x, y) return rawequal(x, y) or x ~= x and y ~= y end       -
 
 local function blame(p, option, value) return value ~= nil and same(p[GIVEN][option], value) and p[LOCATION] or nil end
 
--- Lua ends what is nested deeper than 200 calls through C, and only says "C stack overflow".
-local DEEPEST <const> = 150
-local depth = 0
-local leave = setmetatable({}, {__close = function() depth = depth - 1 end})
+---- objects -------------------------------------------------------------------
 
-local function nest(what)
-  if depth == DEEPEST then
-    raise(("%s: programs, and the blocks inside, are nested more than %d deep; does one bind itself?"):format(what, DEEPEST))
-  end
-  depth = depth + 1
-  return leave
-end
-
----- kinds ---------------------------------------------------------------------
-
-local metatables = {}
-local functions, value_methods = {}, {}                 -- of mr, and of values
-
--- What others call the reductions along an axis.
-local along <const> = {max = "rowmax", amax = "rowmax", reduce_max = "rowmax", rowmax = "rowmax",
-  sum = "rowsum", reduce_sum = "rowsum", rowsum = "rowsum"}
-
--- name: as messages say it. Methods become C functions that call them, because Lua
--- forgets who made a tail call of a Lua function.
-local function class(kind, name, methods, meta)
-  for key, method in pairs(methods) do methods[key] = entry(method) end
-  meta.__name, meta.__metatable = name, kind
-  meta.methods = methods                                -- for completion
-  meta.__index = meta.__index or function(_, key)
-    local method = methods[key]
-    if method == nil and type(key) == "string" then
-      local reduction = (kind == VALUE or kind == CARRY) and along[key]
-      if reduction then
-        raise(("%s has no '%s'; along an axis it is mr.%s(x, axis)%s"):format(name, key, reduction,
-          functions[key] and (", of several values mr.%s(x, ...)"):format(key) or ""))
-      end
-      if (kind == VALUE or kind == CARRY) and functions[key] then
-        raise(("%s has no '%s', which takes several values; write mr.%s(x, ...)"):format(name, key, key))
-      end
-      raise(("%s has no '%s'%s"):format(name, key, hint(key, draft.keys(methods))))
-    end
-    return method
-  end
-  metatables[kind] = meta
-end
-
-local function new(kind, object) return setmetatable(object, metatables[kind]) end
+local value_methods = {}
 
 local function is_value(x)
   local kind = getmetatable(x)
@@ -200,7 +157,6 @@ class(AXIS, "axis", {
 ---- values --------------------------------------------------------------------
 
 local silent = setmetatable({}, {__mode = "k"})         -- by program: the last task that returned nothing
-local building                                          -- the program whose function runs, if one does
 
 -- A value is needed in p, and x is none. If it is nil, it may be the result of a task that returns nothing.
 local function refuse_value(p, x, what)
@@ -246,7 +202,7 @@ local function owner_of(what, ...)
     local x = select(i, ...)
     if is_value(x) then return x.owner end
   end
-  refuse_value(building, (...), what)
+  refuse_value(objects.building, (...), what)
 end
 
 -- A carry as the value that it holds now, so that using it twice reads it once.
@@ -572,62 +528,6 @@ local function declare(role)
   end
 end
 
----- sizes that are known at launch -----------------------------------------------
-
-local function no_number()
-  raise "a size that is known at launch is no number to compute with; declare an axis of it, and compute with axis:index()"
-end
-
-class(ANY, "size", {}, {
-  __add = no_number, __sub = no_number, __mul = no_number, __div = no_number, __idiv = no_number, __mod = no_number,
-  __unm = no_number, __pow = no_number, __lt = no_number, __le = no_number, __concat = no_number,
-  __index = function() return nil end,                  -- no typical ones
-  __tostring = function(any) return "mr.any" .. draft.literal(draft.copy(any)) end,
-})
-
--- mr.any{max=, multiple=1, typical={...}}, or mr.any{like="m"}
-local function any(given)
-  local known = {"max", "multiple", "typical", "like"}
-  expect(type(given) == "table" and getmetatable(given) == nil, "any", "table {max=, multiple=, typical=}", given)
-  for _, key in ipairs(draft.keys(given)) do
-    local found = false
-    for _, name in ipairs(known) do found = found or name == key end
-    if not found then
-      local near = hint(key, known)
-      raise(("any: unknown option '%s'%s"):format(key, near ~= "" and near or " (known: " .. table.concat(known, ", ") .. ")"))
-    end
-  end
-  if given.like ~= nil then
-    expect(type(given.like) == "string", "any: like", "name of an axis", given.like)
-    if given.max or given.multiple or given.typical then
-      raise(("any: max, multiple and typical sizes are those of axis '%s'; leave them out"):format(given.like))
-    end
-    return new(ANY, {like = given.like})
-  end
-  local function positive(x, what)
-    local n = core.integer(x)
-    if not n or n < 1 then raise(("any: %s must be an integer of at least 1, got %s"):format(what, show(x))) end
-    return n
-  end
-  local multiple, typical, most = positive(given.multiple or 1, "multiple"), {}, 0
-  if given.typical ~= nil and type(given.typical) ~= "table" then
-    raise(("any: typical is a list of sizes, as in typical={%s}, got %s"):format(core.integer(given.typical) or 512, show(given.typical)))
-  end
-  for i, n in ipairs(given.typical or {}) do
-    typical[i] = positive(n, "a typical size")
-    most = math.max(most, n)
-  end
-  if given.max == nil and most == 0 then raise "any: max is missing, the largest size that a kernel is for" end
-  local max = given.max == nil and most or positive(given.max, "max")
-  if max % multiple > 0 then raise(("any: max is %d, which is no multiple of %d"):format(max, multiple)) end
-  for _, n in ipairs(typical) do
-    if n > max or n % multiple > 0 then
-      raise(("any: a typical size is %d; it is a multiple of %d, and max, %d, at most"):format(n, multiple, max))
-    end
-  end
-  return new(ANY, {max = max, multiple = multiple, typical = #typical > 0 and typical or nil})
-end
-
 ---- p -------------------------------------------------------------------------
 
 local function new_axis(p, name, size, any)
@@ -913,198 +813,6 @@ class(P, "program under construction", p_methods, {
   end,
 })
 
----- programs ------------------------------------------------------------------
-
-local BODY = {}
-
-local function check_sizes(sizes, what)
-  expect(type(sizes) == "table", what, "table of sizes", sizes)
-  for key in pairs(sizes) do
-    if type(key) ~= "string" then raise("bind: sizes and options are given by name, as in bind{m=4096, n=4096}") end
-  end
-end
-
--- A key that the program has not read is a mistake, known only after its function has run.
-local function check_read(prog, given, read, location)
-  for _, key in ipairs(draft.keys(given)) do
-    if not read[key] then
-      local known = draft.keys(read)
-      local near = hint(key, known)
-      raise(("bind: unknown size or option '%s' of '%s'%s"):format(key, prog.name, near ~= "" and near
-        or (" (known: %s)"):format(table.concat(known, ", "))), location)
-    end
-  end
-end
-
--- An option as texts about the program say it: "causal=true".
-local LONGEST_OPTION <const> = 40
-local function option_text(key, value)
-  local kind = type(value)
-  local text = kind == "number" and (math.type(value) == "integer" and "%d" or "%.6g"):format(value)
-    or kind == "string" and (value:find "^[%w_.+-]+$" and value or ("%q"):format(value):gsub("\\?%c", " "))
-    or kind == "boolean" and tostring(value) or "a " .. kind
-  if #text > LONGEST_OPTION then text = text:sub(1, LONGEST_OPTION) .. "..." end
-  return key .. "=" .. text
-end
-
--- Is that what the program takes unless it is given? A number may be false, for none.
-local function is_default(default, value) return value == default or value == false and type(default) ~= "boolean" end
-
--- The options that bind was given, for texts: neither sizes of axes, nor what the program takes unless given.
-local function say_options(p, builder)
-  for _, key in ipairs(draft.keys(p[GIVEN])) do
-    local value, default = p[GIVEN][key], p[DEFAULTS][key]
-    if p[SIZES][key] ~= value and (default == nil or not is_default(default, value)) then builder:option(option_text(key, value)) end
-  end
-end
-
-local origins = setmetatable({}, {__mode = "k"})        -- bound -> what it was made of
-
--- What was given, with numbers for sizes that are known at launch: number(any, axis) of each.
-local function fixed(given, number)
-  local sizes = {}
-  for key, x in pairs(given) do
-    local axis = getmetatable(x) == ANY and x.like or key
-    sizes[key] = getmetatable(x) == ANY and number(given[axis], axis) or x
-  end
-  return sizes
-end
-
-local bind
-
--- The typical sizes of what was given, in their order: a list of {m=512}. Of an axis with fewer of them, the largest size.
-local function typical_of(given)
-  local list, most = {}, 0
-  for _, x in pairs(given) do most = math.max(most, getmetatable(x) == ANY and x.typical and #x.typical or 0) end
-  for i = 1, most do
-    list[i] = {}
-    for axis, n in pairs(fixed(given, function(any) return any.typical and any.typical[i] or any.max end)) do
-      if getmetatable(given[axis]) == ANY then list[i][axis] = n end
-    end
-  end
-  return list
-end
-
--- The program must be the same but for its sizes where all are the least ones, where each of them is, where all are the largest
--- (as numbers, so that a size is equal to one), and at typical ones. Between them nothing is tried.
-local function check_same(prog, bound, given)
-  local tried = {function(any) return any.multiple end, function(any) return any.max end}
-  for _, key in ipairs(draft.keys(given)) do
-    if getmetatable(given[key]) == ANY and not given[key].like then
-      tried[#tried + 1] = function(any, axis) return axis == key and any.multiple or any.max end
-    end
-  end
-  for _, sizes in ipairs(typical_of(given)) do tried[#tried + 1] = function(_, axis) return sizes[axis] end end
-  for _, number in ipairs(tried) do core.check_same(bound, bind(prog, fixed(given, number))) end
-end
-
-function bind(prog, sizes)
-  expect(getmetatable(prog) == PROGRAM, "bind", "program", prog)
-  check_sizes(sizes, "bind")
-  local given, read, location = {}, {}, core.location()
-  for key, size in pairs(sizes) do given[key] = size end
-  local _ <close> = nest "bind"
-  local builder = core.builder(prog.name)
-  local p, outer = new(P, {[BUILDER] = builder, [GIVEN] = given, [READ] = read, [LOCATION] = location, [NAME] = prog.name, [LOOPS] = {},
-    [SIZES] = {}, [DEFAULTS] = {}, [TASK] = false, [ALIKE] = {}}), building
-  do
-    local _ <close> = setmetatable({}, {__close = function() building = outer end})
-    building = p
-    prog[BODY](p)
-  end
-  check_read(prog, given, read, location)
-  say_options(p, builder)
-  local bound = builder:finish()
-  origins[bound] = {prog, given, p[DEFAULTS]}
-  if core.any_axes(bound) then check_same(prog, bound, given) end
-  return bound
-end
-
-local at = setmetatable({}, {__mode = "k"})             -- bound -> that program at sizes, by their text
-
--- The program at sizes that it leaves to the launch, {m=333}. It must be what the kernel computes.
-local function at_sizes(bound, sizes)
-  local key = draft.literal(sizes)
-  at[bound] = at[bound] or setmetatable({}, {__mode = "v"})
-  local other = at[bound][key]
-  if other then return other end
-  local prog, given = table.unpack(origins[bound])
-  other = bind(prog, fixed(given, function(_, axis) return sizes[axis] end))
-  core.check_same(bound, other)
-  at[bound][key] = other
-  return other
-end
-
-class(PROGRAM, "program", {bind = bind}, {
-  __call = entry(bind),
-  __tostring = function(prog) return "program " .. prog.name end,
-})
-
-local function program(name, body)
-  expect(type(name) == "string", "program", "name", name)
-  if not name:find "^[%a_][%w_]*$" then
-    raise(("program: '%s' cannot name a program; use letters, digits and '_'"):format(name))
-  end
-  expect(type(body) == "function", "program", "function", body)
-  return new(PROGRAM, {name = name, [BODY] = body})
-end
-
--- bound:at_sizes{m=512}: the program at sizes that it leaves to the launch; those that are not given are the largest.
-local function at_given(bound, given)
-  expect(core.is(bound, "millrace.program"), "at_sizes", "program with sizes", bound)
-  expect(type(given) == "table", "at_sizes", "table of sizes by axis", given)
-  local sizes, all, ranges = {}, {}, core.any_axes(bound) or {}
-  for axis, n in pairs(given) do all[axis] = n end
-  for axis, range in pairs(ranges) do
-    sizes[axis] = given[axis] or range.like and given[range.like] or range.max
-    all[axis] = sizes[axis]
-  end
-  core.check_sizes(bound, "at_sizes", {sizes = all})
-  return next(ranges) and at_sizes(bound, sizes) or bound
-end
-
-core.method("millrace.program", "at_sizes", entry(at_given))
-
-return {
-  functions = functions,                                -- mr.max and the like
-  program = entry(program),
-  any = entry(any),
-  at_sizes = at_sizes,
-  -- sizes at which a bound program is typically run: a list of {m=512}, empty if it leaves none to the launch
-  typical = function(bound)
-    local o = origins[bound]
-    return o and typical_of(o[2]) or {}
-  end,
-  is_any = function(x) return getmetatable(x) == ANY end,
-  is_program = function(x) return getmetatable(x) == PROGRAM end,
-  -- Do these options, which another call of bind was given, differ from those that the bound program was given? Where the default of
-  -- an option is not known, and only one was given it, they do not.
-  other_options = function(bound, options)
-    local o, axes = origins[bound], bound.axes
-    if not o then return false end
-    local names = {}
-    for _, list in ipairs{o[2], options} do
-      for key in pairs(list) do names[key] = not axes[key] or nil end
-    end
-    for key in pairs(names) do
-      local default, mine, other = o[3][key], o[2][key], options[key]
-      if mine == nil then mine = default end
-      if other == nil then other = default end
-      if default ~= nil and is_default(default, mine) then mine = default end
-      if default ~= nil and is_default(default, other) then other = default end
-      if mine ~= nil and other ~= nil and mine ~= other then return true end
-    end
-    return false
-  end,
-  -- "causal=true", of options that bind was given
-  options_text = function(options)
-    local list = {}
-    for i, key in ipairs(draft.keys(options)) do list[i] = option_text(key, options[key]) end
-    return table.concat(list, " ")
-  end,
-  -- the program and the sizes that a bound program was made of
-  origin = function(bound)
-    local o = origins[bound]
-    if o then return o[1], o[2] end
-  end,
-}
+programs.functions = functions                          -- mr.max and the like
+programs.any = entry(any)
+return programs
