@@ -125,14 +125,16 @@ static void memory_cycles(const struct vdevice *d, const struct work *w, int war
  * registers, and all of the second, so a product of more rows reads the second once for each min_m of them (wgmma, PTX
  * ISA: the second operand is always in shared memory), and parts of a lane that divide columns each read the first. A
  * synchronous unit has both in registers; loading them there is w->shared_bytes. A sparse instruction contracts twice as
- * much in the same time, of which it reads half of the first operand and all of the second. */
+ * much in the same time, of which it reads half of the first operand and all of the second. A product of two types has the
+ * rate of the slower one. */
 static void matrix_cost(const struct vdevice *d, const struct seu *s, const struct work *w, int warps, struct cost *c)
 {
 	double m = round_up_real(positive((double)w->m), s->min_m), n = round_up_real(positive((double)w->n), s->min_n);
 	double k = round_up_real(positive((double)w->k) * dtype_bits(w->type) / 8, s->min_k);	/* bytes */
 	double kept = w->sparse ? 0.5 : 1;	/* of what is contracted */
 	double flops = fmax(2 * m * n * k * kept * 8 / dtype_bits(w->type), positive(w->flops));
-	double own = flops / (s->flops[w->type] * s->efficiency), bytes = positive(w->shared_bytes);
+	double rate = w->mixed ? fmin(s->flops[w->operand[0]], s->flops[w->operand[1]]) : s->flops[w->type];
+	double own = flops / (rate * s->efficiency), bytes = positive(w->shared_bytes);
 
 	if (s->async)
 		bytes = fmax((w->a_in_registers ? 0 : m * k * kept * (double)max_i64(w->parts, 1)) +

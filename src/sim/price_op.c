@@ -25,7 +25,17 @@ enum {
 	ROW_BOX = 10,			/* of a box of a row: choose a thread, three moves to registers of the warp, the copy,
 					 * leave out the thread, branch; one warp was measured to need 28 ns on an H100 */
 	TRANSPOSE = 6,			/* within four threads, per word: select and shuffle, twice */
+	/* Of a word of four elements, for MFMA of gfx942. In what clang 22 makes of products of 64 x 64 x 32 to
+	 * 128 x 128 x 64, disassembled, a word takes just so many more than one of a type that is multiplied as it is: it is
+	 * converted once, however many instructions multiply it */
+	FNUZ_OF_E4M3 = 9,		/* mask, five to find NaN and -0, and what keeps or sets bits */
+	HALVES_OF_E5M2 = 2,		/* a permutation of bytes for each two elements */
+	HALVES_OF_E4M3 = 20,		/* for each two elements: that, six to find NaN and move the exponent, a product of
+					 * two f16, two to set NaN */
 };
+
+/* ... and of a sum: two are multiplied at once by the powers of two that FNUZ leaves, for each operation at most. */
+#define FNUZ_OF_SUM 0.5
 
 enum { QUARTERS = 4, BANK_BYTES = 4, MATRIX_ROW_BYTES = 16, BANKS_BYTES = 128, SWIZZLED_ROWS = 8, SECTOR_BYTES = 32 };
 
@@ -343,6 +353,30 @@ static struct op_cost price_row_boxes(const struct cost_context *x, const struct
 	return cycles(rounds * reads + rows * o->u.boxes.boxes.n * ROW_BOX * x->vector->chain);
 }
 
+/* Of a word of an operand. */
+static double conversion_instructions(const struct product_form *f, enum dtype type)
+{
+	uint32_t types = 1u << f->a_type | 1u << f->b_type;
+
+	if (!(f->by->as_f16 & types))
+		return f->by->fnuz & types ? FNUZ_OF_E4M3 : 0;
+	return type == DT_E4M3 ? HALVES_OF_E4M3 : HALVES_OF_E5M2;
+}
+
+/* What converts operands in registers to the machine's encoding. All else that a product takes is its unit's. */
+static struct op_cost price_conversions(const struct cost_context *x, const struct role_op *o)
+{
+	const struct product_form *f = &o->u.product.form;
+	const struct frag *sum = o->u.product.sum.frag;
+	double steps = (double)o->u.product.steps * f->by->k_bytes / BANK_BYTES;	/* words of a row */
+	double a = (double)sum->blocks * f->by->rows * x->warps, b = (double)o->u.product.col_steps * f->cols * x->warps;
+	double n = steps * (a * conversion_instructions(f, f->a_type) + b * conversion_instructions(f, f->b_type));
+
+	if (n > 0 && !(f->by->as_f16 & (1u << f->a_type | 1u << f->b_type)))
+		n += FNUZ_OF_SUM * a * (double)o->u.product.col_steps * f->cols;
+	return n > 0 ? instructions(x, n) : (struct op_cost){ 0 };
+}
+
 /* Reads of half a word, or of bytes, that are joined. */
 static struct op_cost price_pairs(const struct cost_context *x, const struct role_op *o)
 {
@@ -514,6 +548,8 @@ struct op_cost price_op(const struct cost_context *x, const struct role_op *o)
 
 	if (o->what == DO_LOAD_BOXES)
 		return price_box_values(x, o);
+	if (o->what == DO_PRODUCT)
+		return price_conversions(x, o);
 	if (role_op_info[o->what].cost != COST_LANE && role_op_info[o->what].cost != COST_STAGED)
 		return (struct op_cost){ 0 };
 	switch ((int)o->what) {
