@@ -62,6 +62,16 @@ static enum err_code check_contracted_split(const struct builder *b, const struc
 	return OK;
 }
 
+/* The product that takes what the task fetches. */
+static const struct node *product_of_fetch(const struct builder *b, const struct task *t)
+{
+	int i = 0;
+
+	while (b->p->nodes.v[i].op != OP_MMA || !ints_hold(b->p->nodes.v[i].arg, 2, t->nodes.v[0]))
+		i++;
+	return &b->p->nodes.v[i];
+}
+
 /* Refuse a split along an axis that the task's values lack, reduce, or have a tile of that it does not divide. */
 static enum err_code check_split(const struct builder *b, int task, int axis, int ways, struct err *e)
 {
@@ -85,7 +95,8 @@ static enum err_code check_split(const struct builder *b, int task, int axis, in
 				"%lld there", t->name, ways, b->p->axes.v[axis].name,
 				(long long)extent_of_node(&b->g->extents, t->nodes.v[i], pos));
 	}
-	if (!found)
+	/* each slice of a product may have a fetch of its own of what they all take */
+	if (!found && !(t->fetches && node_has_axis(product_of_fetch(b, t), axis)))
 		return err_set(e, ERR_INPUT, t->loc, "'%s' cannot be split along '%s': its result "
 			"does not have that axis", t->name, b->p->axes.v[axis].name);
 	return OK;

@@ -144,6 +144,26 @@ local dumped = tostring(stepped:kernel{})
 tap.like(dumped, "arrive 'fetch_a.1 complete'", "the slot is free when its last step is fetched")
 tap.ok(not dumped:find "arrive 'fetch_a.0 complete'" and not dumped:find "arrive 'mma", "  and not before, nor later")
 
+-- Slices on lanes of their own, each with fetches of its own, also of the operand that both take.
+for _, on in ipairs{"a100", "mi300x"} do
+  local plan = mr.plan(mr.examples.gemm(GEMM):graph{tile = {m = 64, n = 32, k = 32}}, mr.device(on))
+  plan:fetch("mma", {"a", "b"})
+  plan:split("m", 2, {"mma", "fetch_a", "fetch_b", "epilogue", "store_c"})
+  plan:lane("p0", {warps = 2})
+  for slice = 0, 1 do
+    local lane = "c" .. slice
+    plan:lane(lane, {warps = 2})
+    for _, value in ipairs{"a", "b"} do plan:append(("fetch_%s.%d"):format(value, slice), {lane = lane, at = 1}) end
+    for _, task in ipairs{"mma", "epilogue", "store_c"} do plan:append(("%s.%d"):format(task, slice), {lane = lane}) end
+  end
+  for _, load in ipairs{"load_a", "load_b"} do plan:append(load, {lane = "p0"}) end
+  plan:buffers{a = 2, b = 2, ["fetch_a.0"] = 2, ["fetch_a.1"] = 2, ["fetch_b.0"] = 2, ["fetch_b.1"] = 2}
+  plan:fill_waits()
+  random_plans.device = mr.device(on)
+  random_plans.correct(tap, "slices on two lanes, on " .. on, plan, SEEDS)
+  tap.is(load(plan:script())(mr.examples.gemm(GEMM)):script(), plan:script(), "  the script makes that plan again")
+end
+
 -- With a load in two sTasks, too.
 local both = right("both levels in registers", {on = "mi300x", bound = mr.examples.gemm(GEMM), tile = {m = 64, n = 32, k = 32},
   split_off = {a = "put_a"}, fetch = {mma = {"a"}}, versions = 1, at = 0, rings = {a = 2, b = 2}, one_lane = true})

@@ -111,7 +111,8 @@ static enum err_code use_alias_frag(struct lowering *c, int buffer, int alias, s
 {
 	const struct buffer *b = &c->g->buffers.v[buffer], *of = &c->g->buffers.v[alias];
 
-	if (!has_same_layout(c->k, buffer_shape(c, b), buffer_shape(c, of)))
+	if (fetches_steps(c, &c->g->tasks.v[b->first]) || fetches_steps(c, &c->g->tasks.v[of->first]) ||
+	    !has_same_layout(c->k, buffer_shape(c, b), buffer_shape(c, of)))
 		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' cannot be an alias of '%s': their axes "
 			"lie differently in registers", b->name, of->name);
 	return find_buffer_frag(c, alias, &c->buffer_frags[buffer], e);
