@@ -1,8 +1,10 @@
-/* Kernels for gfx942 (CDNA 3), as HIP or as C: hip_prelude.c has the definitions. Nobody has run them on AMD's hardware
- * for us: they are compiled, and the same body runs on the CPU. */
+/* Kernels for gfx942 (CDNA 3), as HIP or as C: hip_prelude.c has the definitions. We have not run them on AMD's
+ * hardware: tests compile them, run the same body on the CPU, and interpret the machine code
+ * (tests/lua/gfx942_machine.t.lua). */
 #include "emit/print.h"
 
-/* Operands of 8 bits, four of a word's at once, as f16. */
+/* A product of operands of 8 bits as two of f16: the first contracts the elements of each operand's first word, the
+ * second those of the second word. */
 static void put_halves(struct buf *o, const struct product_form *f, int sums)
 {
 	const char *x = dtype_name(f->b_type), *y = dtype_name(f->a_type);
@@ -15,8 +17,9 @@ static void put_halves(struct buf *o, const struct product_form *f, int sums)
 	buf_printf(o, "\tEACH(i, %d) d[i] = s[i];\n", sums);
 }
 
-/* Operands of e4m3, whose values the machine takes for half of what they are. The compiler may merge the factors of products
- * that follow each other; both are powers of two, so that changes no result. */
+/* A product of operands of e4m3, for which the machine computes with half their values: so the sum is divided by four
+ * before it, and multiplied by four after it. The compiler may cancel these factors between consecutive products; as
+ * they are powers of two, that changes no sum but those that are nearly subnormal. */
 static void put_of_fnuz(struct buf *o, const struct product_form *f, int sums)
 {
 	buf_puts(o, "\tconst u32 xs[2] = { e4m3_fnuz(b[0]), e4m3_fnuz(b[1]) }, ys[2] = { e4m3_fnuz(a[0]), e4m3_fnuz(a[1]) };\n");

@@ -27,8 +27,9 @@
 
 enum edge_kind { EDGE_FLOW, EDGE_ANTI, EDGE_OUTPUT };
 
-/* Where a value lives if producer and users are on one lane: shared if it is loaded, a second operand, taken in
- * other slices than it was made in, or if products have different axes of it as rows. A plan moves a register value to shared memory when it crosses lanes. */
+/* Where a value is stored if its producer and its users are on one lane: in shared memory if it is loaded, if it is a
+ * second operand, if its users have other slices than its producer, or if products have different axes of it as rows.
+ * In a plan, a value in registers moves to shared memory if another lane uses it. */
 enum scope { SCOPE_REGISTERS, SCOPE_SHARED };
 
 struct stask {
@@ -51,7 +52,7 @@ struct buffer {
 	const char *name;		/* the producing task's or carry's, made unique */
 	int node, carry;		/* what it holds: a node's value or a carry; the other NONE */
 	int slice, slices;
-	bool together;			/* an sTask reads several slices: they make up one tile */
+	bool together;			/* an sTask reads several slices, which are then stored as one tile */
 	enum scope scope;
 	bool staged;			/* loaded: in registers, each thread has what it copies until another sTask
 					 * writes it to shared memory */
@@ -61,11 +62,11 @@ struct buffer {
 	int naxes;
 	int axis[RANK_MAX];
 	int64_t extent[RANK_MAX];
-	int64_t elements, bytes;	/* of what is loaded, neighbours that come from one element
-					 * take its bytes once */
+	int64_t elements, bytes;	/* of a loaded value, neighbours that are one element of the tensor take its
+					 * bytes once */
 	int phase, loop;		/* region whose iterations are its lives */
 	int first;			/* the task that begins a life */
-	int alias_of;			/* the buffer whose registers or slots it takes once that is read; NONE */
+	int alias_of;			/* the buffer whose registers or slots it reuses after that was read; NONE */
 	struct srcloc loc;
 };
 

@@ -50,25 +50,27 @@ static inline bool ends_within_tile(const struct graph *g, int loop, int axis)
 	return over != NONE && !program_length_fills_tiles(g->program, over, g->extents.tile[axis]);
 }
 
-/* Does a product contract an axis of what is loaded whose end is the length of a loop around the load? Behind the end
- * there must be zeros, which the copy engine does not write (layout/loads.c). */
+/* Does a product contract an axis of the loaded tile that ends at the length of a loop around the load? Elements beyond
+ * the end must be zeros, which the copy engine does not write (layout/loads.c). */
 bool lower_ends_by_length(const struct kernel *k, const struct buffer *b);
 
-/* What keeps threads from copying the tile in which such a length ends, so that the engine can copy the others? */
+/* If the engine copies all tiles but the one in which such a length ends, threads must copy that one. Why they
+ * cannot: */
 enum end_obstacle {
 	END_NONE,
-	END_LOOP,			/* the length is that of another loop than the load's */
+	END_LOOP,			/* the length is not that of the load's own loop */
 	END_TILE,			/* the tile is no multiple of what an instruction contracts */
 	END_CLUSTER,			/* the blocks of a cluster load together */
 };
-/* *axis: the one that the length ends; *multiple: elements that an instruction contracts. */
+/* Sets *axis to the axis that the length ends, *multiple to the elements that an instruction contracts. */
 enum end_obstacle lower_end_obstacle(const struct kernel *k, const struct buffer *b, int *axis, int64_t *multiple);
-/* The order in which the copy engine walks over a tensor for a ring that lies otherwise (layout/box_order.c): by
- * position, innermost first, the dimension of the tensor, and the elements of a box along it. */
+/* The dimensions of the copy engine's box for a ring whose axes are in another order than the tensor's
+ * (layout/box_order.c), innermost first. */
 struct box_order {
-	int n, dim[RANK_MAX];
-	int64_t extent[RANK_MAX];
-	int merged;			/* so many of the last dimensions of the tensor are one, the first */
+	int n, dim[RANK_MAX];		/* the dimension of the tensor */
+	int64_t extent[RANK_MAX];	/* elements of the box along it */
+	int merged;			/* so many of the tensor's last dimensions are one dimension of the box, its
+					 * first */
 };
 /* Sets *out for a ring that is `reordered`. */
 void lower_order_box(const struct kernel *k, const struct ring *r, struct box_order *out);
@@ -85,10 +87,10 @@ void lower_copy_waits(struct kernel *k);
  * tiles that replicas cannot count, which other waits imply. ERR_ILLEGAL: a wait that no flag can show (is_hidden in
  * sync/own_waits.c) is not implied by others and cannot be replaced, or such instances are not (check_last_tile) */
 NODISCARD enum err_code lower_remove_hidden_waits(struct kernel *k, struct err *e);
-/* Holds back a lane that runs ahead: adds to `own` a wait in the other direction, by which the awaited sTask of wait
- * number `wait` awaits an earlier instance of the waiting one. refine.c calls it when no depth serves that wait, and
- * then makes all again from the flags on. False: there is no such wait to add (each would be a deadlock, is there
- * already, or awaits no earlier instance), or there are too many waits. */
+/* Keeps a lane from running too far ahead: adds to `own` a wait in the other direction, by which the awaited sTask of
+ * wait number `wait` waits for an earlier instance of the waiting one. refine.c calls it when no depth of a flag is
+ * enough for that wait, and then repeats all passes from lower_flags on. False: there are too many waits, or each wait
+ * that could be added would be a deadlock, is there already, or is for no earlier instance. */
 bool lower_hold_back(struct kernel *k, int wait);
 
 /* The part of a ring that belongs to sTask s; all of it unless it holds all slices of a split value. height and width
@@ -100,13 +102,14 @@ const struct ring *lower_loaded_ring(const struct kernel *k, int task);
 int lower_copy_width(const struct kernel *k, int task);
 /* Likewise of a load through registers by aligned words, whose elements may begin at any address; 1: one by one. */
 int lower_unaligned_width(const struct kernel *k, int task);
-/* Into blocks of how many neighbours a dimension of the load's tensor is divided for the copy engine, which then sees two
- * dimensions: it takes one element of each block, or some of several. 1: it is not. */
+/* For the copy engine a dimension of the load's tensor may be divided into blocks of neighbours, so that it sees two
+ * dimensions and can load some elements of each block. Returns the elements of a block; 1: it is not divided. */
 int64_t lower_split_dimension(const struct kernel *k, int buffer, int d);
-/* Can the copy engine bring each row of a ring of that shape by itself, wherever it is? If not, *why says why. */
+/* Can the copy engine load each row of a ring of that shape by itself, so that rows may be anywhere? If not, *why says
+ * why. */
 bool lower_goes_by_rows(const struct kernel *k, const struct buffer *b, const struct shape2 *v,
 	enum engine_obstacle *why);
-/* Does a load by threads arrive at its flag by its copies, on their completion (cp.async.mbarrier.arrive)? */
+/* Do the copies of a load by threads arrive at its flag when they are complete (cp.async.mbarrier.arrive)? */
 bool lower_copies_arrive(const struct kernel *k, int task);
 
 /* needs: own, rings, refinements
@@ -164,13 +167,13 @@ bool lower_share_by_need(struct kernel *k);
  * not need. */
 void lower_grant_more(struct kernel *k);
 
-/* What a wait asks of a flag: the instance or run that belongs to the current iteration of `loop`, or to the one `back`
- * iterations earlier. A wait has one demand for each distance of the dependences that it serves. */
+/* Which instance, or run of a loop, a wait needs to see by a flag: that of the iteration `back` iterations before the
+ * current one of `loop`. A wait has one demand for each distance of the dependences that it serves. */
 struct flag_demand {
 	int loop, back;
-	bool within_run;		/* nothing is demanded if that is before this run of `loop` */
-	bool before_run;		/* nothing is demanded if that is in this run: no other replica executed it */
-	int runs;			/* the flag counts the runs of this loop; NONE: instances */
+	bool within_run;		/* none if that iteration is before the current run of `loop` */
+	bool before_run;		/* none if it is in the current run, which no other replica executes */
+	int runs;			/* the loop whose runs the flag counts; NONE: it counts instances */
 };
 /* Of a wait for an sTask of the same lane: does it await instances by another replica, because the replicas share a
  * ring; does it await instances by the same replica? Both can be true. */
@@ -183,9 +186,9 @@ bool lower_awaits_last_tile(const struct kernel *k, const struct wait *w);
 bool lower_next_demand(struct kernel *k, const struct wait *w, int *i, struct flag_demand *out);
 /* The flag that shows a demand of the wait; NONE: lower_flags has not made it yet. */
 int lower_demand_flag(const struct kernel *k, const struct wait *w, const struct flag_demand *demand);
-/* Does the wait ask anything of flag f? Then *first is its first demand. */
+/* Has the wait a demand that flag f shows? *first is the first one. */
 bool lower_has_demand(struct kernel *k, const struct wait *w, const struct flag *f, struct flag_demand *first);
-/* Do both show the same thing? Depths may differ; the flags may be of different attempts. */
+/* Do both signal the same? Their depths may differ, and they may be of different attempts. */
 bool lower_same_flag(const struct flag *a, const struct flag *b);
 /* In a lane with tile offsets: the flag that hands step s of the tile loop over to the next replica, or NONE. */
 int lower_step_handover(const struct kernel *k, int lane, const struct order_step *s);
@@ -194,10 +197,10 @@ int lower_run_flag(const struct kernel *k, int task, int loop);
 /* Does instance i of the waiting sTask learn through a flag that instance `on` of the awaited one is complete? (Indices
  * into r->inst.) */
 bool lower_shown_by_flag(const struct kernel *k, const struct wait *w, const struct relation *r, int i, int on);
-/* Adds to entry x the waits on flags that wait number `wait` of the plan comes to. Needs flags. */
+/* Adds to entry x the waits on flags that make up wait number `wait` of the plan. Needs flags. */
 void lower_flag_waits(struct kernel *k, struct kentry *x, int wait);
-/* Does the wait await an sTask in a loop inside the waiting one's, and must a flag of that loop's runs show it? *back
- * is how many runs back the wait looks. */
+/* Is the wait for an sTask in a loop inside the waiting one's, so that a flag must count that loop's runs? *back: for
+ * the run so many runs back. */
 bool lower_waits_for_run(const struct kernel *k, const struct wait *w, int *back);
 /* Must the awaited load wait for the runs of the waiting sTask's loop, so that it cannot run ahead of empty ones? */
 bool lower_keeps_lockstep(const struct kernel *k, const struct wait *w);
@@ -208,13 +211,14 @@ void lower_carry_starts(struct kernel *k, struct kentry *x);
 /* Fills in the waits for groups of all lanes, and after which entries they wait until one group is left
  * (kentry.drains). */
 void lower_groups(struct kernel *k);
-/* Adds waits for all groups. They end what ptxas calls a pipeline stage, else it would run products one by one. */
+/* Adds waits for all groups where ptxas needs them to see that what it calls a pipeline stage ends. Without them it
+ * would serialize products. */
 void lower_end_stages(struct kernel *k, struct klane *l);
 
 /* The relation of the plan's events over `ntiles` tiles in which each loop makes so many iterations: trips, by loop.
  * Allocated in `a`. */
 void lower_relation(struct kernel *k, struct arena *a, const int64_t *trips, int ntiles, struct walk *w, struct relation *r);
-/* As many as `trips` iterations of each loop, at least 1, that in so many tiles are not too many to look at. */
+/* The most iterations of each loop, from 1 to `trips`, whose events in so many tiles are not too many to look at. */
 int64_t lower_fitting_trips(const struct kernel *k, int64_t trips, int64_t tiles);
 /* Does `holds` accept the relation of every window (depths.c): a few tiles, in which all loops make equally many
  * iterations, or as nearly as many as they can? Stops at the first that it rejects, and where the user interrupts: then false,
@@ -250,8 +254,8 @@ static inline enum dtype type_lowered(const struct program *p, const struct node
 	return n->op == OP_STORE ? p->tensors.v[n->ref].type : n->type;
 }
 
-/* Do kernels compute with numbers of the type in registers? With f64 no target does (it is the reference's type). Truth
- * values are no numbers, and 4-bit elements are numbers that are kept in bytes. */
+/* Do kernels compute with numbers of the type in registers? No target does with f64, which is the reference's type.
+ * bool has no numbers, and elements of 4 bits are unpacked first. */
 static inline bool is_number_type(enum dtype t)
 {
 	return t == DT_F32 || t == DT_TF32 || t == DT_F16 || t == DT_BF16 || t == DT_E4M3 || t == DT_E5M2 ||
@@ -266,8 +270,8 @@ static inline bool has_even_rows(const struct program *p, int tensor)
 	return t->rank > 0 && axis_divisor(&p->axes.v[t->dim[t->rank - 1]]) % 2 == 0;
 }
 
-/* Can kernels have the node's type? Elements of 4 bits are what words are unpacked to, what values are rounded to,
- * and what is stored. */
+/* Can kernels have a value of the node's type? Of elements of 4 bits if it is unpacked, converted to these, or
+ * stored. */
 static inline bool has_lowering(const struct program *p, const struct node *n)
 {
 	enum dtype t = type_lowered(p, n);
@@ -301,8 +305,8 @@ static inline int lower_parts(const struct kernel *k, const struct stask *s)
 	return plan_lane_parts(k->plan, lane_of(k, (int)(s - k->plan->graph->tasks.v)), k->phase);
 }
 
-/* Is the sTask an asynchronous product, of whose completion the lane learns by counting groups? Other products, on a
- * synchronous unit or by threads, are complete when the lane goes on. */
+/* Is the sTask an asynchronous product, for which its lane waits by a count of groups? Other products, on a synchronous
+ * unit or by threads, are complete when the lane goes on. */
 static inline bool is_async_product(const struct kernel *k, int task)
 {
 	return seu_of(k, task)->kind == SEU_MATRIX && target_seen(k->target, seu_of(k, task), true) == SEEN_COUNTED;
