@@ -675,6 +675,29 @@ static void test_split_one_way(void)
 	end(g);
 }
 
+/* Slices of a product along the axis that it contracts add to the same sum. */
+static void test_split_contracted(void)
+{
+	static const char *const some[] = { "mma", NULL };
+	struct graph *g;
+	struct split s;
+
+	split_program();
+	s = split_of(N, 2, some);
+	g = build(&s, 1);
+	touches(g, "mma.0", "A B c", "c");
+	touches(g, "mma.1", "A B c", "c");
+	edges_are(g, "c",
+		"mma.0 -> mma.1 flow n 0 chain\n"
+		"mma.1 -> mma.0 flow n 1 chain\n"
+		"mma.1 -> scale flow tile 0\n"
+		"mma.0 -> mma.0 output tile 1 reuse chain\n"
+		"mma.1 -> mma.0 output tile 1 reuse chain\n"
+		"scale -> mma.0 anti tile 1 reuse\n");
+	is_int(g->tasks.v[graph_find_task(g, "mma.1")].work.k, 1, "a slice contracts half of the tile");
+	end(g);
+}
+
 /* One slice writes a part of what the other task reads completely. */
 static void test_split_unlike(void)
 {
@@ -732,9 +755,8 @@ static void test_refusals(void)
 	refused(&s, 1, ERR_INPUT, "'mma' cannot be split along 'r': its result does not have that "
 		"axis");
 	split_program();
-	s = split_of(N, 2, mma_only);
-	refused(&s, 1, ERR_INPUT, "'mma' cannot be split along 'n': its result does not have that "
-		"axis");
+	s = split_of(N, 3, mma_only);
+	refused(&s, 1, ERR_INPUT, "'mma' cannot be split 3 ways along 'n': its tile has 2 there");
 	split_program();
 	s = split_of(M, 2, mma_only);
 	refused(&s, 1, ERR_INPUT, "'scale' uses 'c', which other sTasks use in 2 slices: split all "
@@ -813,6 +835,7 @@ int main(void)
 	test_lists();
 	test_split();
 	test_split_one_way();
+	test_split_contracted();
 	test_split_unlike();
 	test_refusals();
 	test_refused_reduction();
