@@ -14,7 +14,7 @@ local function planned(x)
   for product, values in pairs(x.fetch) do plan:fetch(product, values) end
   if x.split then plan:split(table.unpack(x.split)) end
   plan:lane("p0", {warps = 2})
-  plan:lane("c0", {warps = x.warps or 4})
+  plan:lane("c0", {warps = x.warps or 4, columns = x.columns})
   local versions = {}
   for _, task in ipairs(plan.tasks) do
     local fetches = task.name:find "^fetch_"
@@ -43,6 +43,13 @@ for _, on in ipairs{"a100", "mi300x"} do
     right(("k = %d, %d versions of what is fetched %d ahead, %d stages"):format(k, versions, at, stages), {on = on,
       bound = mr.examples.gemm(GEMM), tile = {m = 64, n = 32, k = k}, fetch = {mma = {"a", "b"}}, versions = versions, at = at,
       rings = {a = stages, b = stages}})
+  end
+end
+-- Each warp has its rows of what is fetched, and its part's columns, also of the first operand in registers.
+for _, on in ipairs{"a100", "mi300x"} do
+  for columns, values in pairs{[2] = {"a", "b"}, [4] = {"a"}} do
+    right(#values .. " fetched by warps in " .. columns .. " columns", {on = on, bound = mr.examples.gemm(GEMM), columns = columns,
+      tile = {m = 64, n = 64, k = 32}, fetch = {mma = values}, versions = 2, at = 1, rings = {a = 3, b = 3}})
   end
 end
 local plan = planned{on = "a100", bound = mr.examples.gemm(GEMM), tile = {m = 64, n = 32, k = 16}, fetch = {mma = {"a", "b"}},
