@@ -151,9 +151,10 @@ static bool is_unsuited(struct evaluator *ev, int i)
 		return false;
 	note_problems(ev, i, UNSUITED);
 	if (count_refusal(ev, PROBLEM_PRODUCT, &r))
-		r->message = arena_strf(ev->a, "the %lld rows of '%s' do not fill the warps of %d %s of %d warps",
-			(long long)ev->graph->tasks.v[task].work.m, ev->graph->tasks.v[task].name, c->ways,
-			c->ways > 1 ? "lanes" : "lane", c->warps);
+		r->message = arena_strf(ev->a, "the %lld rows%s of '%s' do not fill the warps of %d %s of %d warps%s",
+			(long long)ev->graph->tasks.v[task].work.m, c->columns > 1 ? arena_strf(ev->a, " and %lld columns",
+			(long long)ev->graph->tasks.v[task].work.n) : "", ev->graph->tasks.v[task].name, c->ways,
+			c->ways > 1 ? "lanes" : "lane", c->warps, c->columns > 1 ? arena_strf(ev->a, " in %d columns", c->columns) : "");
 	return true;
 }
 

@@ -129,9 +129,11 @@ int limit_columns(const struct space *s, const struct graph *g, const struct cho
 	double least[2] = { INFINITY, INFINITY }, cost[2];
 	int best = 0;
 
+	if (!s->has_warp_products || c->products_by_threads)
+		return 0;
 	if (c->columns)
 		return c->columns > 1 ? c->columns : 0;
-	if (!s->has_warp_products || needs_rows(g))
+	if (needs_rows(g))
 		return 0;
 	for (int n = 1; n <= c->warps; n *= 2) {
 		if (c->warps % n || !cost_of_columns(s, g, c, n, cost))
@@ -169,9 +171,8 @@ bool limit_suits(const struct space *s, const struct graph *g, const struct choi
 {
 	int64_t rows = lane_rows(s, g, c);
 	double cost[2];
+	bool divides = c->columns <= 1 || !s->has_warp_products || (c->warps % c->columns == 0 && cost_of_columns(s, g, c, c->columns, cost));
 
-	if (c->columns > 1 && (c->warps % c->columns || !cost_of_columns(s, g, c, c->columns, cost)))
-		return false;
 	for (int i = 0; i < g->tasks.n; i++) {
 		const struct work *w = &g->tasks.v[i].work;
 
@@ -180,6 +181,8 @@ bool limit_suits(const struct space *s, const struct graph *g, const struct choi
 		*task = i;
 		if (!matrix_unit(s, c, w))
 			continue;
+		if (!divides)
+			return false;
 		/* warps without rows would idle, and a remainder of rows would waste an instruction, which pays where
 		 * the caller wants such rows; a slice must begin where the swizzle's pattern of rows begins */
 		if ((w->m % rows && !(c->warps == 4 && (s->wants_rows || w->m < rows))) ||

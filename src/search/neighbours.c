@@ -476,7 +476,7 @@ void space_neighbours(const struct space *s, const struct choice *c, int coordin
 		break;
 	case BY_COLUMNS:
 		x.ring_bytes = 0;
-		for (x.columns = 1; x.columns <= c->warps && s->has_warp_products; x.columns *= 2)
+		for (x.columns = 1; x.columns <= c->warps && s->has_warp_products && !c->products_by_threads; x.columns *= 2)
 			if (c->warps % x.columns == 0 && x.columns != c->columns)
 				VEC_PUSH(a, &out->v, x);
 		break;
