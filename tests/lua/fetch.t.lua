@@ -171,6 +171,20 @@ for _, on in ipairs{"a100", "mi300x"} do
   tap.is(load(plan:script())(mr.examples.gemm(GEMM)):script(), plan:script(), "  the script makes that plan again")
 end
 
+-- Whatever plans there are: several lanes, offsets, versions, splits.
+random_plans.fetches = true
+local fetching, mma_sync = 0, dofile(dir .. "lib/mma_sync.lua")
+for seed = 1, 36 do
+  random_plans.device = ({mr.device "a100", mr.device "mi300x", mma_sync})[seed % 3 + 1]
+  local drawn, info = random_plans.draw(seed, nil, seed % 2 == 0, seed % 3 == 0)
+  if info.fetches and drawn:script():find "plan:fetch" then
+    fetching = fetching + 1
+    random_plans.correct(tap, ("plan %d, %s on %s"):format(seed, info.program, random_plans.device.name), drawn, SEEDS)
+  end
+end
+random_plans.fetches = nil
+tap.ok(fetching > 10, "plans at random fetch", fetching)
+
 -- With a load in two sTasks, too.
 local both = right("both levels in registers", {on = "mi300x", bound = mr.examples.gemm(GEMM), tile = {m = 64, n = 32, k = 32},
   split_off = {a = "put_a"}, fetch = {mma = {"a"}}, versions = 1, at = 0, rings = {a = 2, b = 2}, one_lane = true})

@@ -536,6 +536,27 @@ local function stage(plan, info)
   return staged
 end
 
+-- Let sTasks fetch operands of products, perhaps in parts of what these contract.
+local function fetch(plan, info, in_parts)
+  local extents = {}
+  for _, b in ipairs(plan.graph.buffers) do extents[b.name] = b.shape end
+  for _, t in ipairs(plan.tasks) do
+    local list, axis = {t.name}, nil
+    for _, value in ipairs(t.kind == "mma" and t.reads or {}) do
+      if chance(0.6) and pcall(plan.fetch, plan, t.name, {value}) then
+        info.fetches = (info.fetches or 0) + 1
+        for name, extent in pairs(extents[value]) do
+          if not t.shape[name] and extent > 1 then axis = name end
+        end
+      end
+    end
+    for _, other in ipairs(axis and in_parts and chance(0.5) and plan.tasks or {}) do
+      if other.name:find "^fetch_" and other.shape[axis] and other.loop == t.loop then list[#list + 1] = other.name end
+    end
+    if #list > 1 and pcall(plan.split, plan, axis, choose{2, 2, 4}, list) then info.fetch_parts = (info.fetch_parts or 0) + 1 end
+  end
+end
+
 -- What the statements of a plan say, as lists of the calls' arguments.
 function M.calls(plan)
   local calls = {}
@@ -678,6 +699,7 @@ function M.try_wild(name, bound, tile)
   local good, why = pcall(function()
     plan = mr.plan(bound:graph{tile = tile}, M.device)
     if M.shapes then shape(plan, info) end
+    if M.fetches then fetch(plan, info, true) end
     if chance(0.4) then wild_split(plan, info) end
     local spec = lanes(plan, 1)
     wild_lanes(plan, spec)
@@ -701,6 +723,7 @@ local function try(name, spread)
   local info = {program = name, ways = ways, wide = wide}
   if M.shapes then shape(plan, info) end
   local staged = M.staged and stage(plan, info)
+  if M.fetches then fetch(plan, info, ways == 1) end
   if ways > 1 then plan:split("m", ways) end
   local spec = lanes(plan, wide, spread)
   spec.staged = staged or nil
