@@ -1,5 +1,5 @@
-/* The definitions for floats of 8 bits of a text for gfx942, which are included as DEFINITIONS, on this machine: all values are
- * those of OCP, and those that the machine's matrix unit gets in its own encoding (FNUZ) are half of them. */
+/* Tests the functions for floats of 8 bits of a text for gfx942, the file DEFINITIONS, on this machine: they must have the
+ * values of OCP's types, and what they make for the matrix unit in its own encoding (FNUZ) half these values. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,8 +50,8 @@ static int differs(float x, float y)
 	return isnan(x) ? !isnan(y) : x != y;
 }
 
-/* To nearest or even; what is too great becomes the greatest of e4m3, and infinite in e5m2 where it would be rounded to what is
- * greater than the greatest. */
+/* The bits of x rounded to nearest or even. Too great numbers become the greatest of e4m3; in e5m2 they become infinite if
+ * they would be rounded to more than the greatest. */
 static int rounded(float x, int mantissa)
 {
 	int sign = signbit(x) ? 128 : 0, best = 0;
@@ -80,16 +80,16 @@ int main(void)
 {
 	int wrong = 0;
 
-	for (int x = 0; x < 65536; x++) {	/* each byte next to each other one */
-		u32 bytes = (u32)x << 16 | (u32)x, y = e4m3_fnuz(bytes), at[2] = { 0, 8 };
+	for (int x = 0; x < 65536; x++) {	/* words with each pair of neighbouring bytes, as these are converted together */
+		u32 bytes = (u32)x << 16 | (u32)x, y = e4m3_fnuz(bytes);
 
 		for (int i = 0; i < 4; i++)
 			wrong += differs(ocp(bytes >> 8 * i & 255, 3), 2.f * fnuz(y >> 8 * i & 255));
 		for (int i = 0; i < 4; i++) {
-			int byte = bytes >> 8 * i & 255;
+			int byte = bytes >> 8 * i & 255, at = 16 * (i % 2);
 
-			wrong += differs(ocp(byte, 3), half_value((u16)(e4m3_halves(bytes, i / 2) >> 2 * at[i % 2])));
-			wrong += differs(ocp(byte, 2), half_value((u16)(e5m2_halves(bytes, i / 2) >> 2 * at[i % 2])));
+			wrong += differs(ocp(byte, 3), half_value((u16)(e4m3_halves(bytes, i / 2) >> at)));
+			wrong += differs(ocp(byte, 2), half_value((u16)(e5m2_halves(bytes, i / 2) >> at)));
 		}
 	}
 	for (int x = 0; x < 256; x++) {
