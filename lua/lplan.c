@@ -175,12 +175,12 @@ static int plan_remove_l(lua_State *L)
 	return 0;
 }
 
-/* {name=, warps=, columns=, registers=, spare=, replicas=}; without registers they are what the lane needs. */
+/* {name=, warps=, columns=, registers=, spare=, replicas=, priority=}; without registers they are what the lane needs. */
 static int push_lane(lua_State *L, const struct plan *p, int lane)
 {
 	const struct lane *l = &p->lanes.v[lane];
 
-	lua_createtable(L, 0, 6);
+	lua_createtable(L, 0, 7);
 	set_text(L, "name", l->name);
 	set_integer(L, "warps", lane_warps(p, lane));
 	if (l->columns)
@@ -190,6 +190,8 @@ static int push_lane(lua_State *L, const struct plan *p, int lane)
 	if (l->spare)
 		set_integer(L, "spare", l->spare);
 	set_integer(L, "replicas", l->replicas);
+	if (l->priority)
+		set_integer(L, "priority", l->priority);
 	return 1;
 }
 
@@ -206,7 +208,7 @@ static void lane_option(lua_State *L, const char *name, int64_t *out)
 			!strcmp(name, "columns") ? 32 : 1 << 20, out);
 }
 
-/* plan:lane(name[, {warps=, columns=, registers=, spare=, replicas=}]); turns= is deprecated for replicas=. Of a lane that there
+/* plan:lane(name[, {warps=, columns=, registers=, spare=, replicas=, priority=}]); turns= is deprecated for replicas=. Of a lane that there
  * is, what is not given stays; if nothing is given, the plan is not edited, and the call returns what the lane is. false instead
  * of the table takes out a lane without sTasks. */
 static int plan_lane_l(lua_State *L)
@@ -216,7 +218,7 @@ static int plan_lane_l(lua_State *L)
 	int i = plan_find_lane(history_plan(h), name);
 	const struct lane *now = i == NONE ? NULL : &history_plan(h)->lanes.v[i];
 	int64_t warps = now ? now->warps : 0, registers = now ? now->registers : 0, spare = now ? now->spare : 0;
-	int64_t replicas = now ? now->replicas : 1, columns = now ? now->columns : 0;
+	int64_t replicas = now ? now->replicas : 1, columns = now ? now->columns : 0, priority = now ? now->priority : 0;
 	struct lane numbers;
 	bool given;
 
@@ -225,17 +227,18 @@ static int plan_lane_l(lua_State *L)
 		EDIT(drop_lane, h, name);
 		return 0;
 	}
-	OPTIONS_CHECK(L, 3, "lane", "warps", "columns", "registers", "spare", "replicas", "turns" /* deprecated */);
+	OPTIONS_CHECK(L, 3, "lane", "warps", "columns", "registers", "spare", "replicas", "priority", "turns" /* deprecated */);
 	lane_option(L, "warps", &warps);
 	lane_option(L, "columns", &columns);
 	lane_option(L, "registers", &registers);
 	lane_option(L, "spare", &spare);
+	lane_option(L, "priority", &priority);
 	option_integer(L, 3, "lane", "turns", 1, 1 << 20, &replicas);	/* deprecated */
 	option_integer(L, 3, "lane", "replicas", 1, 1 << 20, &replicas);
 	given = lua_istable(L, 3) && (lua_pushnil(L), lua_next(L, 3));
 	lua_settop(L, 3);
 	numbers = (struct lane){ .warps = (int)warps, .columns = (int)columns, .registers = (int)registers, .spare = (int)spare,
-		.replicas = (int)replicas };
+		.replicas = (int)replicas, .priority = (int)priority };
 	if (!now || given)
 		EDIT(lane, h, name, &numbers);
 	if (now && !given)

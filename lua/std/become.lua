@@ -92,7 +92,7 @@ local function lanes(x)
   for _, s in draft.each(x.want, "lane") do
     local _, now = draft.find(draft.read(x.plan), "lane", s[2])
     local has, options = now and x.plan:lane(s[2]) or {}, {}
-    for _, name in ipairs{"warps", "columns", "registers", "spare", "replicas"} do
+    for _, name in ipairs{"warps", "columns", "registers", "spare", "replicas", "priority"} do
       local wanted = s[3][name] or name == "replicas" and 1 or nil
       if has[name] ~= wanted then options[name] = wanted or false end
     end

@@ -8,7 +8,7 @@ local core = require "millrace.core"
 local draft = {}
 
 -- Keys that come before all others, in this order.
-local first <const> = {seu = 1, lane = 2, at = 3, warps = 1, columns = 2, registers = 3, spare = 4, replicas = 5, raster = 1, group = 2}
+local first <const> = {seu = 1, lane = 2, at = 3, warps = 1, columns = 2, registers = 3, spare = 4, replicas = 5, priority = 6, raster = 1, group = 2}
 
 -- The names in a table by the alphabet.
 function draft.keys(t)

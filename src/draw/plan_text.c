@@ -124,6 +124,8 @@ static void put_lane_title(const struct plan *p, int lane, const struct usage *u
 		buf_printf(&b, " in %d columns", l->columns);
 	if (l->replicas > 1)
 		buf_printf(&b, ", %d replicas", l->replicas);
+	if (l->priority)
+		buf_printf(&b, ", products at priority %d", l->priority);
 	if (u && l->registers && u->lane_registers[lane])	/* 0: not known of a plan that is not legal */
 		buf_printf(&b, ", needs %d of its %d registers a thread", u->lane_registers[lane], l->registers);
 	else if ((u && u->lane_registers[lane]) || l->registers)

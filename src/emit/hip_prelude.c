@@ -303,3 +303,11 @@ const char *const hip_nibbles[] = {
 	"\n",
 	NULL
 };
+
+const char *const hip_priority[] = {
+	"/* Of the waves of a SIMD, one of a higher priority issues first. The compiler moves nothing across the change: products would\n",
+	"   leave the part that is to have it. */\n",
+	"#define PRIORITY(n) do { __builtin_amdgcn_sched_barrier(0); __builtin_amdgcn_s_setprio(n); \\\n",
+	"\t__builtin_amdgcn_sched_barrier(0); } while (0)\n",
+	NULL,
+};

@@ -49,6 +49,7 @@ extern const char *const hip_prelude[];		/* likewise of hip_prelude.c */
 extern const char *const hip_additions[];
 extern const char *const hip_staged[];
 extern const char *const hip_rare[];
+extern const char *const hip_priority[];
 extern const char *const hip_recomputed[];
 extern const char *const hip_nibbles[];
 
@@ -78,6 +79,7 @@ struct print {
 	bool rare;			/* the text calls op_sin, op_cos or op_popcount (printer.rare) */
 	bool nibbles;			/* the text makes elements of 4 bits (printer.nibbles) */
 	bool matrices;			/* the text fetches operands in matrices (printer.matrices) */
+	bool priority;			/* the text sets a priority (printer.priority) */
 };
 
 static inline int warp_threads(const struct print *c)

@@ -21,6 +21,34 @@ static void put_block(struct print *c, const char *note, const struct role_body 
 	put(c, "}");
 }
 
+static bool multiplies(const struct role_body *b)
+{
+	for (int i = 0; i < b->v.n; i++) {
+		const struct role_op *o = b->v.v[i];
+
+		if (o->what == DO_PRODUCT || (role_op_info[o->what].group == OPS_REGION &&
+		    (multiplies(&o->u.region.body) || multiplies(&o->u.region.other))))
+			return true;
+	}
+	return false;
+}
+
+/* The operations of an sTask; products, and what is among them, at the lane's priority. */
+static void put_prioritized(struct print *c, const struct role_body *b)
+{
+	for (int i = 0; i < b->v.n; i++) {
+		struct role_body one = { .v = { .v = &b->v.v[i], .n = 1 } };
+		bool raised = multiplies(&one);
+
+		if (raised)
+			put(c, "PRIORITY(%d);", c->role->priority);
+		print_body(c, &one);
+		if (raised)
+			put(c, "PRIORITY(0);");
+		c->priority |= raised;
+	}
+}
+
 static void put_task(struct print *c, const struct role_op *o)
 {
 	const char *name = role_task_names(c->a, c->r, o), *where = "once a tile";
@@ -28,7 +56,15 @@ static void put_task(struct print *c, const struct role_op *o)
 	if (o->u.region.iteration)
 		where = arena_strf(c->a, "%s %s", o->u.region.of != NONE ? "iteration" : "tile",
 			num(c, o->u.region.iteration));
-	put_block(c, arena_strf(c->a, "%s, %s", name, where), &o->u.region.body);
+	if (!c->role->priority || !multiplies(&o->u.region.body)) {
+		put_block(c, arena_strf(c->a, "%s, %s", name, where), &o->u.region.body);
+		return;
+	}
+	put(c, "{\t/* %s, %s */", name, where);
+	c->indent++;
+	put_prioritized(c, &o->u.region.body);
+	c->indent--;
+	put(c, "}");
 }
 
 static void put_tiles(struct print *c, const struct role_op *o)

@@ -50,6 +50,7 @@ static int host_warp;			/* threads of a warp; likewise */
 #define GROUPS_WAIT(n) host_rt->groups_wait(n)
 #define INFINITE INFINITY
 #define AT(task, iteration) host_rt->at(task, iteration)
+#define PRIORITY(n)
 #define opaque(x) (x)
 #define recomputed(x, n) (x)
 

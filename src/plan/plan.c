@@ -150,6 +150,10 @@ enum err_code plan_lane(struct plan *p, const struct lane *l, struct err *e)
 	if (l->replicas < 1 || l->replicas > REPLICAS_MAX)
 		return err_set(e, ERR_INPUT, loc, "lane '%s': 1 to %d replicas, not %d", name, REPLICAS_MAX,
 			l->replicas);
+	if (l->priority < 0 || l->priority > target_of(p->device)->priorities)
+		return err_set(e, ERR_INPUT, loc, target_of(p->device)->priorities ? "lane '%s': a priority on '%s' is 1 to %d, not "
+			"%d" : "lane '%s': warps of '%s' have no priorities, %d at most, so it is not %d", name, p->device->name,
+			target_of(p->device)->priorities, l->priority);
 	if (lane == NONE && p->lanes.n == LANES_MAX)
 		return err_set(e, ERR_LIMIT, loc, "a plan has at most %d lanes", LANES_MAX);
 	if (lane == NONE) {

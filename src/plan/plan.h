@@ -48,6 +48,7 @@ struct lane {
 	int spare;			/* registers of a thread that lowering leaves to the compiler, where it has a
 					 * choice */
 	int replicas;			/* 1 to REPLICAS_MAX */
+	int priority;			/* that its warps have while they multiply; 0: that of all others */
 	struct srcloc loc;
 };
 

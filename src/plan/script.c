@@ -25,6 +25,7 @@ static void print_lanes(const struct plan *p, struct buf *out)
 		print_number(out, "registers", l->registers, &comma);
 		print_number(out, "spare", l->spare, &comma);
 		print_number(out, "replicas", l->replicas > 1 ? l->replicas : 0, &comma);
+		print_number(out, "priority", l->priority, &comma);
 		buf_puts(out, "})\n");
 	}
 }

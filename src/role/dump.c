@@ -389,6 +389,8 @@ void role_print(const struct role_program *r, struct buf *out)
 			buf_printf(out, ", values in %d registers at most", l->words);
 		if (l->words && l->words_in != NONE)
 			buf_printf(out, ", in '%s'", r->tasks[l->words_in]);
+		if (l->priority)
+			buf_printf(out, ", products at priority %d", l->priority);
 		buf_putc(out, '\n');
 		print_body(&d, &l->body, 1);
 	}

@@ -453,6 +453,7 @@ struct role {
 	int lane;			/* of the plan */
 	int replica, replicas;		/* of `replicas` consecutive tiles it takes number `replica` */
 	int warps, first_warp;
+	int priority;			/* of its warps while they multiply; 0: that of all others */
 	const struct frag_layout *layout;	/* of its values */
 	int barrier;			/* named barrier at which its threads meet */
 	int nmerged;			/* lanes that it is for, which NUM_OF_LANE distinguishes; 1: one */

@@ -162,6 +162,7 @@ struct granting {
 struct target {
 	const char *name;		/* as a device's `arch` has it */
 	bool lowers;			/* kernels are made for it: there is a printer */
+	int priorities;			/* that a warp may raise its own to, from 1; 0: it has none */
 	int warp;			/* threads of a warp */
 	int group;			/* a lane takes a multiple of so many warps */
 	struct granting registers;	/* step 0: all lanes keep the registers that the launch gave them */

@@ -274,7 +274,7 @@ static bool join_role(struct merging *m, const struct role *l, struct role *to)
 	const struct target *t = m->r->target;
 	struct role_body body;
 
-	if (x->warps != y->warps || x->layout != y->layout || x->tile_words != y->tile_words ||
+	if (x->warps != y->warps || x->priority != y->priority || x->layout != y->layout || x->tile_words != y->tile_words ||
 	    x->tiles_held != y->tiles_held ||
 	    x->tiles_out != y->tiles_out || role_is_aligned(x, t) != role_is_aligned(y, t) ||
 	    !has_same_step(x->first_warp, second->first_warp, last->first_warp, y->first_warp) ||

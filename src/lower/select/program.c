@@ -145,6 +145,7 @@ static enum err_code add_role(struct lowering *c, const struct klane *l, struct 
 	c->role = VEC_ADD(c->a, &c->r->roles);
 	*c->role = (struct role){ .name = c->plan->lanes.v[l->lane].name, .lane = l->lane, .nmerged = 1,
 		.replica = l->replica, .replicas = l->replicas, .warps = l->warps, .first_warp = l->first_warp,
+		.priority = c->plan->lanes.v[l->lane].priority,
 		.layout = l->layout, .barrier = l->barrier, .stamps = l->traced.held_at,
 		.stamps_out = l->traced.out_at, .tile_words = l->traced.tile_words,
 		.tiles_held = l->traced.tiles_held, .tiles_out = l->traced.tiles_out };
