@@ -12,15 +12,17 @@ struct role_sums {
 	VEC(struct frag_at) v;
 };
 
+/* Does the value, or one that it is computed from, read shared memory? */
 bool role_reads_shared(const struct val *v);
-/* Words as compilers see them: a sum that the first product of a loop overwrites keeps its registers from the tile before, as they cannot
- * know that the matrix unit ignores what these hold. Adds such sums to `sums`, unless NULL. `fetches`: a computation that reads shared memory
- * takes the registers of its operands, too. Scratch in `a`. */
+/* The words that values take as compilers count them: a sum that the first product of a loop overwrites is live from
+ * the tile before on, as compilers do not know that the matrix unit ignores its old value. Adds such sums to `sums`,
+ * unless that is NULL. `fetches`: a computation that reads shared memory takes the registers of its operands, too.
+ * Scratch in `a`. */
 int role_kept_words(const struct role *l, struct arena *a, bool fetches, struct role_sums *sums);
-/* Words of the addresses that it has at hand: one for each ring, and those of operands, fetched by other sTasks than the one
- * with most values, that differ by no constants. Needs words_in. Scratch in `a`. */
+/* The words of addresses that a thread keeps: one for the slot of each ring, and, of operands that other sTasks than
+ * `words_in` fetch, one for each address that is no other plus a constant. Needs words_in. Scratch in `a`. */
 int role_slot_words(const struct role *l, struct arena *a);
-/* ... and those of operands that the sTask with most values fetches itself. */
+/* The words of addresses of the operands that `words_in` itself fetches. */
 int role_most_fetch_words(const struct role *l, struct arena *a);
 
 #endif

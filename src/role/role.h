@@ -82,8 +82,8 @@ struct touch {
 	int version;			/* FRAG: version; STAGING: number of batches. A SLOT is the one that
 					 * the last DO_SLOT of the ring has chosen */
 	bool initial;			/* WRITE: an initial value of no instance; READ: it may be one */
-	bool own;			/* READ: of what this instance of the sTask has written */
-	bool sums;			/* WRITE: by a product that adds to what is there */
+	bool own;			/* READ: of what the same instance of the sTask has written */
+	bool sums;			/* WRITE: by a product that adds to the old value */
 };
 
 /* A counter and the value that it gets, or by which it grows. */
@@ -460,9 +460,10 @@ struct role {
 	const struct role *const *merged;	/* those lanes; NULL: one */
 	struct role_body body;
 	VEC(struct role_region) regions;	/* the tile loop, then all its loops */
-	int words;			/* registers that its values take at most (live.h) */
-	int words_in;			/* the sTask in which they do; NONE: between sTasks */
-	int words_apart;		/* ... if operands of products under way are apart from what they are made of */
+	int words;			/* the most registers that its values take at a time (live.h) */
+	int words_in;			/* the sTask in which they take as many; NONE: between sTasks */
+	int words_apart;		/* the same if operands of products under way are copies of the values they are
+					 * made of */
 	VEC(const struct frag *) bits;	/* of truth values, which are bits of words, 32 each */
 	/* of a traced kernel, see lower/stamps.h */
 	int64_t stamps;			/* offset in shared memory of the stamps of tiles held there */
