@@ -274,4 +274,8 @@ for _, x in ipairs{
   found = mr.search(mr.examples.gemm(sizes), mr.device(device), {trials = 200, seconds = 60, measure = false, tile = tile})
   tap.like(found.plan:script(), "columns=4", ("%s: the search has warps in columns for %s"):format(device, what))
 end
+-- Columns of a product that they do not divide are refused as such.
+found = mr.search(mr.examples.gemm{m = 1024, n = 88, k = 1024}, mr.device "a100", {trials = 200, seconds = 60, measure = false,
+  tile = {m = 128, n = 88, k = 64}})
+tap.ok(found.plan and not found.plan:script():find "columns=%d", "a search of 88 columns, whose halves are no complete instructions")
 tap.done_testing()
