@@ -668,7 +668,8 @@ local function conversions(x)
   end
 end
 
--- Operands that a product finds in shared memory and that are loaded in its loop, and the axis that it contracts of which the tile has most.
+-- Operands that a product finds in shared memory and that are loaded in its loop, and the axis that it contracts of which the tile
+-- has most.
 local function operands_of(x, task)
   local values, axis, extent = {}, nil, 0
   for _, value in ipairs(task.reads) do
@@ -823,6 +824,13 @@ function changes.of(plan, now)
   warps(x)
   columns(x)
   units(x, false)
+  return x.list
+end
+
+-- Fetches of operands by sTasks of their own alone.
+function changes.fetches(plan)
+  local x = describe(plan)
+  fetches(x)
   return x.list
 end
 

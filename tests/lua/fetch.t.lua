@@ -223,6 +223,16 @@ if found then
     alone:script())
 end
 
+-- A search tries them if it is asked to.
+local square = mr.examples.gemm{m = 512, n = 512, k = 2048}
+local plain = mr.search(square, "a100", {trials = 40, measure = false})
+local ahead = mr.search(square, "a100", {trials = 40, measure = false, fetch = true})
+tap.ok(not plain.plan:script():find "plan:fetch" and ahead.plan:script():find "plan:fetch" and ahead.plan:check(),
+  "a search fetches ahead if it is asked to", ahead.plan:script())
+tap.ok(ahead.seconds < plain.seconds, "  where that is faster", ahead.seconds .. " " .. plain.seconds)
+tap.is(mr.search(square, "h200", {trials = 20, measure = false, fetch = true}).plan:script(),
+  mr.search(square, "h200", {trials = 20, measure = false}).plan:script(), "  and not for an asynchronous product")
+
 -- What cannot be.
 local function refused(what, pattern, x)
   local good, problems = planned(x):check()
