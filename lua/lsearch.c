@@ -98,7 +98,7 @@ static int search_run_l(lua_State *L)
 			break;
 		}
 		if (!more) {
-			if (search_best(s).trials >= SEARCH_TRIALS_MAX)
+			if (search_best(s).at_limit)
 				end = "trials";
 			break;
 		}

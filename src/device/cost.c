@@ -124,12 +124,13 @@ static void memory_cycles(const struct vdevice *d, const struct work *w, int war
  * of it. Bytes: each instruction of an asynchronous unit reads min_m rows of the first operand, if that is not in
  * registers, and all of the second, so a product of more rows reads the second once for each min_m of them (wgmma, PTX
  * ISA: the second operand is always in shared memory), and parts of a lane that divide columns each read the first. A
- * synchronous unit has both in registers; loading them there is w->shared_bytes. A sparse instruction contracts twice as
- * much in the same time, of which it reads half of the first operand and all of the second. A product of two types has the
- * rate of the slower one. */
+ * synchronous unit has both in registers; loading them there is w->shared_bytes. Each warp of a part has rows of its own
+ * there, so those of all are padded. A sparse instruction contracts twice as much in the same time, of which it reads half
+ * of the first operand and all of the second. A product of two types has the rate of the slower one. */
 static void matrix_cost(const struct vdevice *d, const struct seu *s, const struct work *w, int warps, struct cost *c)
 {
-	double m = round_up_real(positive((double)w->m), s->min_m), n = round_up_real(positive((double)w->n), s->min_n);
+	int64_t groups = s->async || !w->parts ? 1 : max_i64(warps / w->parts, 1);
+	double m = round_up_real(positive((double)w->m), s->min_m * groups), n = round_up_real(positive((double)w->n), s->min_n);
 	double k = round_up_real(positive((double)w->k) * dtype_bits(w->type) / 8, s->min_k);	/* bytes */
 	double kept = w->sparse ? 0.5 : 1;	/* of what is contracted */
 	double flops = fmax(2 * m * n * k * kept * 8 / dtype_bits(w->type), positive(w->flops));

@@ -177,13 +177,16 @@ static enum err_code append(const struct builder *m, int task, int at)
 {
 	const struct stask *s = &m->p->graph->tasks.v[task];
 	char name[16];
+	const char *unit;
 
 	int load = space_load_index(m->p->graph, task);
 	bool by_threads = (s->kind == TASK_STORE && m->c->stores_by_threads) ||
 		(load != NONE && m->c->loads_by_threads >> load & 1) ||
 		(s->kind == TASK_MMA && m->c->products_by_threads);
 
-	TRY(plan_append(m->p, task, by_threads ? vector_unit(m->p, task) : NULL, lane_of(m, task, name), at, NOWHERE, m->e));
+	unit = by_threads ? vector_unit(m->p, task) : s->kind == TASK_MMA && m->c->on_second ?
+		m->p->device->seu[m->s->second_unit].name : NULL;
+	TRY(plan_append(m->p, task, unit, lane_of(m, task, name), at, NOWHERE, m->e));
 	m->p->entries.v[m->p->entries.n - 1].by_rows = !by_threads && load != NONE && m->c->loads_by_rows >> load & 1;
 	return OK;
 }

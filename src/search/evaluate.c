@@ -40,7 +40,7 @@ void evaluator_init(struct evaluator *ev, struct arena *a, struct mem *mem, cons
 	const struct space *s, struct tried_list *tried)
 {
 	*ev = (struct evaluator){ .a = a, .mem = mem, .space = s, .tried = tried, .has_target = lower_has_target(d),
-		.bound_seconds = INFINITY, .overestimate = 1, .nearest = NONE };
+		.bound_seconds = INFINITY, .memory_seconds = INFINITY, .overestimate = 1, .nearest = NONE };
 	assignment_cache_init(&ev->assignments, mem);
 }
 
@@ -111,11 +111,12 @@ void evaluator_refusals(const struct evaluator *ev, struct buf *out)
 /* ---- before a plan is built -------------------------------------------------------------- */
 
 /* Is the bound of the candidate's shape no better than the best candidate? */
-static bool is_pruned(struct evaluator *ev, double best)
+static bool is_pruned(struct evaluator *ev, int i, double best)
 {
-	double bound = limit_seconds(ev->space->program, ev->space->device, ev->graph);
+	double bound = limit_seconds(ev->space, &ev->tried->v.v[i].choice, ev->graph);
 
 	ev->bound_seconds = fmin(ev->bound_seconds, bound);
+	ev->memory_seconds = fmin(ev->memory_seconds, limit_memory_seconds(ev->space, ev->graph));
 	if (bound < best)
 		return false;
 	ev->pruned++;
@@ -373,7 +374,7 @@ static enum err_code evaluate_plan(struct evaluator *ev, int i, double best, boo
 
 	TRY(build_graph(ev->space, &x->choice, &ev->graph, e));
 	x->too_large = is_too_large(ev, i);
-	if (x->too_large || repeats_too_often(ev) || is_unsuited(ev, i) || is_pruned(ev, best))
+	if (x->too_large || repeats_too_often(ev) || is_unsuited(ev, i) || is_pruned(ev, i, best))
 		return OK;
 	ev->plan = plan_new(ev->mem, ev->graph, ev->space->device);
 	TRY(build_plan(ev->space, &x->choice, ev->plan, e));

@@ -8,14 +8,15 @@
 
 /* Cycles of the busiest unit of an EU that gets the mean number of tiles of a phase. *sum: effort that every plan needs is added:
  * products, L2, and EUs that have tiles. */
-static double phase_cycles(const struct vdevice *d, const struct graph *g, int phase, struct effort *sum)
+static double phase_cycles(const struct space *space, const struct choice *c, const struct graph *g, int phase, struct effort *sum)
 {
+	const struct vdevice *d = space->device;
 	double unit[SEU_MAX] = { 0 }, worst = 0;
 	int eus = (int)min_i64(d->eus, g->grids[phase].total);
 
 	for (int i = 0; i < g->tasks.n; i++) {
 		const struct stask *t = &g->tasks.v[i];
-		int seu = device_seu_for(d, &t->work);
+		int seu = space_unit(space, c, &t->work);
 		double runs = (double)g->grids[phase].total / eus * graph_runs(g, t->loop, NONE);
 		struct effort effort;
 
@@ -39,13 +40,15 @@ double limit_in_steps(double seconds)
 	return ceil(log(seconds) / log(STEP));
 }
 
-double limit_seconds(const struct program *p, const struct vdevice *d, const struct graph *g)
+double limit_seconds(const struct space *s, const struct choice *c, const struct graph *g)
 {
+	const struct program *p = s->program;
+	const struct vdevice *d = s->device;
 	struct effort sum = { 0 };
 	double cycles = 0, launches = p->phases.n * d->launch_seconds, watts;
 
 	for (int ph = 0; ph < p->phases.n; ph++)
-		cycles += phase_cycles(d, g, ph, &sum);
+		cycles += phase_cycles(s, c, g, ph, &sum);
 	return launches + fmax(cycles / device_clock(d, &sum, cycles, launches, &watts), graph_bytes(g) / d->global_rate);
 }
 
@@ -61,10 +64,15 @@ double limit_traffic(const struct graph *g)
 	return bytes;
 }
 
+double limit_memory_seconds(const struct space *s, const struct graph *g)
+{
+	return s->program->phases.n * s->device->launch_seconds + graph_bytes(g) / s->device->global_rate;
+}
+
 /* The matrix unit of a product; NULL: the work is no product, or threads multiply. */
 static const struct seu *matrix_unit(const struct space *s, const struct choice *c, const struct work *w)
 {
-	int unit = w->kind == WORK_MMA && !c->products_by_threads ? device_seu_for(s->device, w) : NONE;
+	int unit = w->kind == WORK_MMA && !c->products_by_threads ? space_unit(s, c, w) : NONE;
 
 	return unit == NONE || s->device->seu[unit].kind != SEU_MATRIX ? NULL : &s->device->seu[unit];
 }

@@ -6,9 +6,12 @@
 
 enum { ACCUMULATORS_MAX = 65536 };	/* sums of one product: the registers of an EU */
 
-/* A bound in seconds: the busiest unit, or device memory, does all its work without waiting. No plan of the graph is
- * faster in the model, whatever it splits or splits off. */
-double limit_seconds(const struct program *p, const struct vdevice *d, const struct graph *g);
+/* A bound in seconds: the busiest unit, or device memory, does all its work without waiting. No plan of the graph with
+ * products on the choice's unit is faster in the model, whatever it splits or splits off. c NULL: the usual one. */
+double limit_seconds(const struct space *s, const struct choice *c, const struct graph *g);
+
+/* The part of it that device memory has, whatever the units do. */
+double limit_memory_seconds(const struct space *s, const struct graph *g);
 
 /* A bound in steps of 5%: bounds nearer than that are equal, as they are bounds only. */
 double limit_in_steps(double seconds);

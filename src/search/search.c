@@ -50,6 +50,7 @@ struct search {
 	int priced;			/* candidates before it are done */
 	int best;			/* candidate; NONE */
 	int found;
+	int most;			/* plans that may be simulated */
 };
 
 enum err_code search_new(struct mem *mem, const struct program *p, const struct vdevice *d,
@@ -59,6 +60,7 @@ enum err_code search_new(struct mem *mem, const struct program *p, const struct 
 
 	s = *out = ARENA_OWNER(mem, struct search);
 	s->best = NONE;
+	s->most = SEARCH_TRIALS_MAX;
 	s->tried.a = &s->arena;
 	evaluator_init(&s->ev, &s->arena, mem, d, &s->space, &s->tried);
 	s->measured = want && want->measured;
@@ -117,7 +119,7 @@ enum err_code search_tiles(struct search *s, const struct stop *stop, struct sea
 			double bytes = limit_traffic(g), l2 = bytes / d->l2_rate / d->clock_hz;
 
 			VEC_PUSH(&s->arena, &list, ((struct search_tile){ c->tiling,
-				fmax(limit_seconds(s->space.program, d, g), l2), bytes }));
+				fmax(limit_seconds(&s->space, NULL, g), l2), bytes }));
 		}
 	}
 	evaluator_release(&s->ev);
@@ -265,6 +267,12 @@ static enum err_code try_candidate(struct search *s, const struct choice *c, con
 
 /* ---- where to climb from ----------------------------------------------------------------- */
 
+/* Has the candidate its products on the unit that is tried now? */
+static bool is_on_unit(const struct search *s, int i)
+{
+	return s->tried.v.v[i].choice.on_second == s->space.on_second;
+}
+
 /* The usual choices again, with as much as possible running ahead, unless they are too slow. */
 static void batch_ahead(struct search *s)
 {
@@ -272,7 +280,7 @@ static void batch_ahead(struct search *s)
 		const struct tried *x = &s->tried.v.v[i];
 		struct choice c;
 
-		if (x->seconds < FAR * best_seconds(s) && space_ahead(&s->space, &x->choice, &c))
+		if (is_on_unit(s, i) && x->seconds < FAR * best_seconds(s) && space_ahead(&s->space, &x->choice, &c))
 			VEC_PUSH(&s->arena, &s->batch.v, c);
 	}
 }
@@ -299,15 +307,23 @@ static bool is_like_start(const struct search *s, int i)
 	return false;
 }
 
+/* The best candidate with products on the unit that is tried now; of those unlike a start, or of all. NONE: there is none. */
+static int best_on_unit(const struct search *s, bool unlike)
+{
+	int best = NONE;
+
+	for (int i = 0; i < s->tried.v.n; i++)
+		if (tried_is_plan(&s->tried.v.v[i]) && is_on_unit(s, i) && !(unlike && is_like_start(s, i)) &&
+		    (best == NONE || tried_is_better(&s->tried.v.v[i], &s->tried.v.v[best])))
+			best = i;
+	return best;
+}
+
 static void find_starts(struct search *s)
 {
 	while (s->nstarts < CLIMBS) {
-		int best = NONE;
+		int best = best_on_unit(s, true);
 
-		for (int i = 0; i < s->tried.v.n; i++)
-			if (tried_is_plan(&s->tried.v.v[i]) && !is_like_start(s, i) &&
-			    (best == NONE || tried_is_better(&s->tried.v.v[i], &s->tried.v.v[best])))
-				best = i;
 		if (best == NONE)
 			return;
 		s->starts[s->nstarts++] = best;
@@ -362,9 +378,9 @@ static enum err_code batch_next(struct search *s, const struct stop *stop, bool 
 	if (s->idle >= n) {
 		if (++s->start < s->nstarts) {
 			s->at = s->starts[s->start];
-		} else if (s->best != NONE && !s->space.finer) {
+		} else if (!s->space.finer && best_on_unit(s, false) != NONE) {
 			s->space.finer = true;
-			s->at = s->best;
+			s->at = best_on_unit(s, false);
 		} else {
 			*more = false;
 			return OK;
@@ -472,14 +488,34 @@ static enum err_code price_next(struct search *s, const struct stop *stop, bool 
 	return OK;
 }
 
+/* When nothing is left to try, the search begins again with products on the second matrix unit, if there is one for them: so
+ * what it finds is never worse than without. False: it has been there, or there is none; or the best plan takes hardly more
+ * time than memory does, which no unit changes, as far as the model can tell two plans apart. */
+static bool begin_second(struct search *s)
+{
+	if (s->space.on_second || s->space.second_unit == NONE || s->neighbours_only || s->pricing ||
+	    best_seconds(s) < s->ev.memory_seconds * (1 + s->space.device->uncertainty_order))
+		return false;
+	s->space.on_second = true;
+	s->space.finer = false;
+	s->phase = PHASE_STARTS;
+	s->most = s->ev.simulated + SEARCH_TRIALS_MAX;
+	s->nstarts = s->start = s->idle = s->coordinate = 0;
+	s->batch.v.n = s->next = 0;
+	space_starts(&s->space, &s->arena, &s->batch);
+	return s->batch.v.n > 0;
+}
+
 enum err_code search_step(struct search *s, const struct stop *stop, bool *more, struct err *e)
 {
-	*more = (s->neighbours_only || s->ev.simulated < SEARCH_TRIALS_MAX) && !s->pricing;
+	*more = (s->neighbours_only || s->ev.simulated < s->most) && !s->pricing;
 	if (*more && s->next == s->batch.v.n) {
 		*more = !s->neighbours_only;
 		if (*more)
 			TRY(refill(s, stop, more, e));
 	}
+	if (!*more && begin_second(s))
+		*more = true;
 	if (!*more)
 		return price_next(s, stop, more, e);
 	if (stop_asked(stop))
@@ -503,7 +539,7 @@ void search_neighbours(struct search *s, int trial)
 struct search_result search_best(const struct search *s)
 {
 	return (struct search_result){ .found = s->found, .seconds = s->best == NONE ? 0 : best_seconds(s),
-		.trials = s->ev.simulated, .shapes = s->shapes.n, .pruned = s->ev.pruned,
+		.trials = s->ev.simulated, .shapes = s->shapes.n, .pruned = s->ev.pruned, .at_limit = s->ev.simulated >= s->most,
 		.bound_seconds = isfinite(s->ev.bound_seconds) ? s->ev.bound_seconds : 0 };
 }
 

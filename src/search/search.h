@@ -16,7 +16,7 @@
 #include "search/space.h"
 #include "sim/sim.h"
 
-enum { SEARCH_TRIALS_MAX = 900 };	/* after so many the search ends */
+enum { SEARCH_TRIALS_MAX = 900 };	/* after so many on a matrix unit the search ends */
 
 struct search;
 
@@ -27,6 +27,7 @@ struct search_result {
 	int shapes;			/* tile shapes looked at */
 	int pruned;			/* candidates whose shape's bound is no better than the best plan */
 	double bound_seconds;		/* the least analytic bound of all shapes; 0: none may have a plan */
+	bool at_limit;			/* as many plans were simulated as may be */
 };
 
 /* program and device are borrowed and outlive the search. want: NULL, or extents to try. *out is set before anything

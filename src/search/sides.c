@@ -118,7 +118,7 @@ static void rate(struct splits *x, struct best *best)
 		c.tiling.extent[s->dims[x->side->dim[k]].axis] = r.split[k] = x->now[k];
 	if (!build_graph(s, &c, x->graph, &e) && !limit_sums(*x->graph)) {
 		r.bytes = limit_traffic(*x->graph);
-		r.seconds = limit_in_steps(fmax(limit_seconds(s->program, s->device, *x->graph),
+		r.seconds = limit_in_steps(fmax(limit_seconds(s, NULL, *x->graph),
 			r.bytes / s->device->l2_rate / s->device->clock_hz));
 		note(best, &r);
 	}

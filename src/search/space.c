@@ -15,6 +15,7 @@
 #include "search/sides.h"
 #include "search/starts.h"
 #include "search/task_groups.h"
+#include "target/target.h"
 
 enum {
 	FEW_LEAST = 16,			/* rows or columns of a product if there are fewer tiles than EUs otherwise */
@@ -425,6 +426,11 @@ static enum err_code find_dims(struct space *s, const struct wanted *want, struc
 	return OK;
 }
 
+int space_unit(const struct space *s, const struct choice *c, const struct work *w)
+{
+	return w->kind == WORK_MMA && c && c->on_second ? s->second_unit : device_seu_for(s->device, w);
+}
+
 int space_load_index(const struct graph *g, int task)
 {
 	const struct stask *s = &g->tasks.v[task];
@@ -566,7 +572,7 @@ static void find_orders(struct space *s, const struct graph *g, struct variant *
 struct choice space_first_choice(const struct space *s)
 {
 	/* one lane of a warpgroup computes; rings as deep as usual plans have them; the next tile's loads run ahead */
-	struct choice c = { .ways = 1, .warps = 4, .replicas = 1, .load_lanes = 1,
+	struct choice c = { .ways = 1, .warps = 4, .replicas = 1, .load_lanes = 1, .on_second = s->on_second,
 		.ring_depth = s->program->loops.n ? 6 : 4, .tile_versions = 2 };
 
 	for (int i = 0; i < s->ndims; i++)
@@ -688,6 +694,63 @@ static int count_groups(const struct space *s, const struct graph *g)
 	return s->has_products ? n : 1;
 }
 
+/* The first choice, but with the most rows of products that the search starts from. */
+static struct choice choice_of_most_rows(const struct space *s)
+{
+	struct choice c = space_first_choice(s);
+
+	for (int i = 0; i < s->ndims; i++) {
+		const struct dim *d = &s->dims[i];
+
+		if (d->starts && !d->side && use_of(s->program, d->axis).row)
+			c.tiling.extent[d->axis] = d->extent[31 - __builtin_clz(d->starts)];
+	}
+	return c;
+}
+
+/* Cycles of the matrix unit for all products of the graph; INFINITY: it cannot do one of them, or has no instruction for it. */
+static double product_cycles(const struct vdevice *d, const struct graph *g, int unit)
+{
+	const struct target *t = target_of(d);
+	double cycles = 0;
+
+	for (int i = 0; i < g->tasks.n; i++) {
+		const struct stask *s = &g->tasks.v[i];
+
+		if (s->work.kind != WORK_MMA)
+			continue;
+		if (!device_can(d, unit, &s->work) || !target_matrix(t, d->seu[unit].async, s->work.sparse, s->work.type))
+			return INFINITY;
+		cycles += device_cost(d, unit, &s->work, 4, (struct pace){ d->eus, d->clock_hz }).busy *
+			(double)g->grids[s->phase].total * graph_runs(g, s->loop, NONE);
+	}
+	return cycles;
+}
+
+/* The instructions of a second matrix unit may have fewer rows than those of the first, which then pads the rows of a tile to
+ * more. With many rows the first one is faster, or there would be no use for it. */
+static int find_second_unit(const struct space *s, struct graph **graph)
+{
+	const struct vdevice *d = s->device;
+	struct choice c = choice_of_most_rows(s);
+	double cycles = INFINITY, now;
+	int first = NONE, second = NONE;
+	struct err e;
+
+	for (int u = 0; u < d->nseus; u++)
+		if (d->seu[u].kind == SEU_MATRIX && first == NONE)
+			first = u;
+		else if (d->seu[u].kind == SEU_MATRIX)
+			second = u;
+	if (second == NONE || !s->has_products || build_graph(s, &c, graph, &e))
+		return NONE;
+	cycles = product_cycles(d, *graph, first);
+	now = product_cycles(d, *graph, second);
+	graph_free(*graph);
+	*graph = NULL;
+	return now < cycles && isfinite(cycles) ? second : NONE;
+}
+
 /* Find what depends on the graph: first with each conversion in its sTask, then with conversions split off. There is
  * only one graph at a time, *graph, so that the caller can free it if memory runs out (space.h). */
 static void find_variants(struct space *s, struct graph **graph)
@@ -695,6 +758,7 @@ static void find_variants(struct space *s, struct graph **graph)
 	struct choice c = space_first_choice(s);
 	struct err e;
 
+	s->second_unit = find_second_unit(s, graph);
 	if (!build_any(s, graph, &c, &s->unbuilt)) {
 		for (int l = 0; l < s->program->loops.n; l++)
 			s->uneven |= (*graph)->trips[l].least != (*graph)->trips[l].most;
@@ -720,7 +784,7 @@ static void find_variants(struct space *s, struct graph **graph)
 enum err_code space_init(struct space *s, struct arena *a, struct mem *mem, const struct program *p,
 	const struct vdevice *d, const struct wanted *want, struct graph **graph, struct err *e)
 {
-	*s = (struct space){ .a = a, .mem = mem, .program = p, .device = d,
+	*s = (struct space){ .a = a, .mem = mem, .program = p, .device = d, .second_unit = NONE,
 		.copy_registers = lower_has_target(d) ? lower_copy_registers(d) : 0,
 		.has_boxes = lower_has_target(d) && lower_has_boxes(d) };
 	TRY(find_dims(s, want, e));
@@ -735,7 +799,7 @@ uint64_t choice_hash(const struct choice *c)
 	const int64_t v[] = { c->split_off, c->ways, c->warps, c->columns, c->replicas, c->split, c->second_split, c->load_lanes, c->load_warps,
 		c->load_registers, c->copied_loads, c->loads_by_threads, c->loads_by_rows, c->issue_order, c->extra_versions,
 		c->ring_bytes, c->ring_depth, c->deeper_rings, c->tile_versions, c->stores_by_threads,
-		c->products_by_threads, c->grid.eus, c->grid.raster,
+		c->products_by_threads, c->on_second, c->grid.eus, c->grid.raster,
 		c->grid.group, c->grid.longest_first, c->grid.cluster };
 	uint64_t h = hash_bytes(hash_basis(0), c->tiling.extent, sizeof(c->tiling.extent));
 

@@ -56,6 +56,7 @@ struct choice {
 	int tile_versions;		/* most versions of what is loaded once a tile and read by a loop */
 	bool stores_by_threads;		/* threads store results, not a copy engine */
 	bool products_by_threads;	/* threads compute products, not the matrix unit */
+	bool on_second;			/* products are on the space's second matrix unit */
 	struct grid_plan grid;
 };
 
@@ -102,6 +103,10 @@ struct space {
 	bool has_products;		/* with rows: not of a vector and a matrix */
 	bool has_warp_products;		/* a synchronous matrix unit makes some of them */
 	bool wants_rows;		/* the caller has given extents of such rows */
+	/* A matrix unit that takes less time for the products than the one that such work goes to, as they have so few rows;
+	 * NONE. And whether choices to start from have products there. */
+	int second_unit;
+	bool on_second;
 	int nloads;			/* the program's, LOADS_MAX at most */
 	int ngroups;			/* of sTasks that lanes can have for themselves, GROUPS_MOST at most */
 	bool uneven;			/* loops of some tiles have more iterations than those of others */
@@ -130,6 +135,9 @@ struct choice space_first_choice(const struct space *s);
 bool space_next_smaller(const struct space *s, int level, int halved[AXES_MAX], bool *begun, struct choice *c);
 /* Adds the extents of such a shape to the space, so that neighbours lead from it. */
 void space_add_extents(struct space *s, const struct choice *c);
+
+/* The unit of such work in plans of the choice, if no bit of it says otherwise; NONE. c NULL: the usual choice. */
+int space_unit(const struct space *s, const struct choice *c, const struct work *w);
 
 /* The bit of choice.loads_by_threads of an sTask of the graph; NONE: it is no load, or has no bit. */
 int space_load_index(const struct graph *g, int task);

@@ -29,7 +29,7 @@ static void rate(const struct space *s, const struct choice *c, struct graph **g
 
 		for (int ph = 0; ph < s->program->phases.n; ph++)
 			tiles += (double)(*graph)->grids[ph].total;
-		x->seconds = limit_in_steps(fmax(limit_seconds(s->program, d, *graph),
+		x->seconds = limit_in_steps(fmax(limit_seconds(s, NULL, *graph),
 			bytes / d->l2_rate / d->clock_hz));
 		x->unusual = fabs(log2(bytes / tiles / USUAL_BYTES));
 	}
@@ -95,7 +95,7 @@ static int best_start(const struct space *s, const struct dim *d, struct graph *
 	for (int k = 0; k < d->n; k++) {
 		c.tiling.extent[d->axis] = d->extent[k];
 		if (d->starts >> k & 1 && !build_graph(s, &c, graph, &e)) {
-			double x = limit_in_steps(limit_seconds(s->program, s->device, *graph));
+			double x = limit_in_steps(limit_seconds(s, NULL, *graph));
 			double y = unusual_along(s->program, *graph, d->axis);
 
 			if (x < seconds || (x == seconds && y < unusual)) {

@@ -334,6 +334,26 @@ for _, m in ipairs{100, 200} do
   ok(padded and padded.timeline.tflops > 300, ("%d rows a tile, as wanted: products on the tensor cores"):format(m), padded)
   ok(padded and not tostring(padded):find "products on", "  and no word that they are elsewhere", padded)
 end
+
+-- Of two matrix units the search takes the one that goes to few rows without padding where it is faster: here the first one hardly
+-- multiplies.
+do
+  local path = os.tmpname() .. ".lua"
+  local file = assert(io.open(path, "w"))
+  local text = assert(io.open((os.getenv "MILLRACE_HOME" or ".") .. "/hw/h200.lua")):read "a"
+  file:write((text:gsub("bf16 = 4096", "bf16 = 64")))
+  file:close()
+  local slow = mr.device(path)
+  os.remove(path)
+  local decoding = mr.examples.flash_decoding{b = 4, h = 32, hkv = 8, n = 2048, d = 64}
+  local found = mr.search(decoding, slow, {measure = false})
+  like(found.plan:script(), 'plan:append%("mma_qk[.%d]*", {seu="mma_sync"', "few rows are multiplied on the second matrix unit if that is faster")
+  ok(not tostring(found):find "products on", "  and no word that they are elsewhere", found)
+  local other = mr.search(decoding, device, {measure = false, trials = 100})
+  ok(not other.plan:script():find "mma_sync", "  and on the first one if it is not")
+  local many = mr.search(mr.examples.gemm{m = 256, n = 256, k = 512}, slow, {measure = false, trials = 100})
+  ok(many, "  many rows are searched on such a device, too")
+end
 do
   local found, units_for = mr.search(mr.examples.gemm{m = 1024, n = 1024, k = 1024}, device, {measure = false, trials = 20}), core.units_for
   core.units_for = function() return {{name = "matrix"}, {name = "tensor"}} end
