@@ -497,6 +497,7 @@ static bool begin_second(struct search *s)
 	    best_seconds(s) < s->ev.memory_seconds * (1 + s->space.device->uncertainty_order))
 		return false;
 	s->space.on_second = true;
+	s->space.has_warp_products = !s->space.device->seu[s->space.second_unit].async;
 	s->space.finer = false;
 	s->phase = PHASE_STARTS;
 	s->most = s->ev.simulated + SEARCH_TRIALS_MAX;
