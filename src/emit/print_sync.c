@@ -75,6 +75,7 @@ void print_sync(struct print *c, const struct role_op *o)
 		break;
 	case DO_WARP_SYNC: put(c, "WARP_SYNC();"); break;
 	case DO_LANE_SYNC: put_lane_sync(c); break;
+	case DO_BLOCK_SYNC: put(c, "BLOCK_SYNC();"); break;
 	case DO_FENCE: put(c, "fence_async();"); break;
 	case DO_GROUPS_FENCE: put(c, "groups_fence();"); break;
 	case DO_GROUPS_COMMIT: put(c, "groups_commit();"); break;

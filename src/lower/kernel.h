@@ -333,6 +333,16 @@ static inline int64_t lane_tiles(const struct klane *l, int64_t tiles)
 	return (tiles + l->replicas - 1 - l->replica) / l->replicas;
 }
 
+/* How often all lanes meet at the block's barrier where, instead of signaling by flags (sync/meetings.c). */
+struct meetings {
+	int interval;			/* in an iteration of the loop; 0: lanes signal by flags, */
+	const char *why_not;		/* ... for this reason; NULL: where the target's lanes never meet so, or there is one lane */
+	int *before;			/* by entry of the plan: before it, in each iteration */
+	int *end;			/* by lane of the plan: at the end of each iteration; */
+	int *first, *last;		/* before the first one and behind the last, as lanes have different offsets */
+	bool tile_end;			/* once more where a tile ends */
+};
+
 /* Why lowering makes no kernel of a plan. */
 struct refusal {
 	enum problem_code code;
@@ -362,6 +372,7 @@ struct kernel {
 	int *flag_of, *issue_flag_of;	/* by sTask; NONE */
 	int *handover_flag_of;		/* by lane of the plan: flag; NONE */
 	VEC(struct flag) flags;
+	struct meetings meetings;
 	int ncarry_starts;		/* of all entries */
 	struct shape2 *node_shape;	/* by program node */
 	struct shape2 *carry_shape;	/* by carry */

@@ -112,6 +112,14 @@ bool lower_goes_by_rows(const struct kernel *k, const struct buffer *b, const st
 /* Do the copies of a load by threads arrive at its flag when they are complete (cp.async.mbarrier.arrive)? */
 bool lower_copies_arrive(const struct kernel *k, int task);
 
+/* needs: own, rings
+ * computes: meetings
+ * promises: where there are any, all waits of `own` hold by them, and no flags are needed */
+void lower_meetings(struct kernel *k);
+/* Does the sTask write to shared memory by the lane's threads what it gets from global memory? In a loop the meetings of all
+ * lanes order that with what the lane itself reads, too. */
+bool lower_meets_for(const struct kernel *k, int task);
+
 /* needs: own, rings, refinements
  * computes: flags except offset, each with the depth to begin with (a load's: its ring's versions);
  *           flag_of, issue_flag_of, handover_flag_of
@@ -313,13 +321,13 @@ static inline bool is_async_product(const struct kernel *k, int task)
 }
 
 /* Is the sTask an asynchronous load to shared memory? Its own lane, too, learns through a flag that it is complete, even where threads
- * copy because the engine cannot. A load on a synchronous unit is complete when the lane goes on; and compilers wait
- * for one to registers where these are used. */
+ * copy because the engine cannot. A load on a synchronous unit is complete when the lane goes on, and so is
+ * one by threads where lanes meet; compilers wait for one to registers where these are used. */
 static inline bool is_async_load(const struct kernel *k, int task)
 {
 	const struct stask *s = stask_at(k, task);
 
-	return s->kind == TASK_LOAD && !k->plan->graph->buffers.v[s->writes.v[0]].staged && target_seen(k->target, seu_of(k, task), true) == SEEN_FLAGGED;
+	return s->kind == TASK_LOAD && !k->meetings.interval && !k->plan->graph->buffers.v[s->writes.v[0]].staged && target_seen(k->target, seu_of(k, task), true) == SEEN_FLAGGED;
 }
 
 static inline bool on_same_lane(const struct kernel *k, const struct wait *w)
@@ -337,7 +345,7 @@ static inline bool awaits_own_load(const struct kernel *k, const struct wait *w)
  * but it needs flags for its asynchronous loads, which name one even if they never run, and for other replicas. */
 static inline bool needs_flag(const struct kernel *k, const struct wait *w)
 {
-	if (graph_never_runs(k->plan->graph, w->on) && !is_async_load(k, w->on))
+	if (k->meetings.interval || (graph_never_runs(k->plan->graph, w->on) && !is_async_load(k, w->on)))
 		return false;
 	if (!on_same_lane(k, w))
 		return target_seen(k->target, seu_of(k, w->on), false) == SEEN_FLAGGED;

@@ -179,7 +179,9 @@ static enum err_code attempt(struct kernel *k, struct outcome *out, struct err *
 	*out = (struct outcome){ .unserved = NONE, .counterexample = COUNTEREXAMPLE_NONE };
 	k->flags.n = k->lanes.n = k->outboxes.n = k->ncarry_starts = 0;
 	k->refusal.code = PROBLEM_WAITS;
+	k->meetings.interval = 0;
 	TRY(lower_remove_hidden_waits(k, e));
+	lower_meetings(k);
 	lower_flags(k);
 	lower_cluster(k);
 	TRY(lower_depths(k, &out->unserved, e));

@@ -376,8 +376,10 @@ void role_print(const struct role_program *r, struct buf *out)
 		buf_printf(out, ", clusters of %d", r->cluster);
 	buf_putc(out, '\n');
 	print_shared(r, out);
-	if (r->target->shared.polled)
-		buf_puts(out, "  flags and the barriers of lanes are counters, which waiting warps read again and again\n");
+	if (r->interval)
+		buf_printf(out, "  lanes meet at the block's barrier, %d time%s in an iteration\n", r->interval, r->interval == 1 ? "" : "s");
+	else if (r->flags.n && r->target->shared.polled)
+		buf_printf(out, "  flags are counters, which waiting warps read again and again: %s\n", r->why_flags);
 	for (int i = 0; i < r->roles.n; i++) {
 		const struct role *l = &r->roles.v[i];
 

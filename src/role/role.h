@@ -518,6 +518,8 @@ struct role_program {
 	const struct target *target;
 	int threads;			/* of a block */
 	int cluster;			/* blocks that load together; 1: there are no clusters */
+	int interval;			/* all lanes meet so often in an iteration of their loop; 0: they signal by flags, ... */
+	const char *why_flags;		/* ... for this reason, where flags are counters (target/target.h); NULL */
 	int64_t shared_bytes;
 	bool first, last;		/* of the program's phases */
 	struct num_names names;

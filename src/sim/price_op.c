@@ -559,7 +559,7 @@ struct op_cost price_op(const struct cost_context *x, const struct role_op *o)
 	case DO_STORES_WAIT: return price_stores_wait(x, o);
 	case DO_ARRIVE: case DO_RELEASE: return cycles(d->tell_cost);
 	case DO_WARP_SYNC: return cycles(d->warp_cost);
-	case DO_LANE_SYNC: return cycles(d->issue_order_latency);
+	case DO_LANE_SYNC: case DO_BLOCK_SYNC: return cycles(d->issue_order_latency);
 	case DO_FENCE: return cycles(d->fence_cost);
 	case DO_LOAD_THREADS: return price_load_threads(x, o);
 	case DO_LOAD_WORDS: case DO_PUT_WORDS: return price_words(x, o);

@@ -334,8 +334,8 @@ static void read_own(struct names *c, const struct role_op *o)
 		if (o->u.flag.once)
 			change_name(c, VAR_SEEN, o->u.flag.flag);
 		break;
-	case DO_WARP_SYNC: case DO_LANE_SYNC:
-		if (o->what == DO_LANE_SYNC || c->role->warps == 1)
+	case DO_WARP_SYNC: case DO_LANE_SYNC: case DO_BLOCK_SYNC:
+		if (o->what != DO_WARP_SYNC || c->role->warps == 1)
 			names_met(c);
 		break;
 	case DO_STORES_WAIT:

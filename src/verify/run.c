@@ -436,6 +436,11 @@ static enum err_code run_own(struct run *x, const struct role_op *o)
 		if (o->what == DO_LANE_SYNC)
 			add_act(x, ACT_SYNC, NONE, 0);
 		return OK;
+	case DO_BLOCK_SYNC:
+		know_stores(x);
+		x->scattered = x->writing = x->looking = false;
+		add_act(x, ACT_CLUSTER, NONE, 0);
+		return OK;
 	case DO_FENCE:			/* is about what its own thread did: the threads have to meet after it */
 		x->scattered |= x->unfenced;
 		x->writing |= x->written;

@@ -16,8 +16,8 @@ local function all(...) return in_order(device, ...) end
 local plan = all(mr.examples.gemm{m = 64, n = 64, k = 96}, {m = 64, n = 64, k = 32}, 4, {a = 2, b = 2})
 local dump = tostring(plan:kernel{})
 tap.like(dump, "product r_c%[0%] %+= a%d+ x b%d+, bf16, mfma 16x16, 4 at once", "products are the machine's")
-tap.like(dump, "flags and the barriers of lanes are counters, which waiting warps read again and again", "how lanes wait is said")
-tap.like(dump, ": 320 threads, .*flag 'load_a complete': 2 deep, 64 arrivals .*lane p0: warps 4 to 4", "a warp has 64 threads")
+tap.like(dump, ": 320 threads, .*lanes meet at the block's barrier, 1 time in an iteration.*lane p0: warps 4 to 4",
+  "how lanes wait is said, and a warp has 64 threads")
 
 -- As text.
 local hip = plan:compile{text = true}
@@ -156,26 +156,29 @@ do
     random_plans.correct(tap, "  right", p, SEEDS)
   end
 end
--- Threads of a lane with all of the block's meet at the block's barrier; those of others, at a counter.
+-- Threads of a lane with all of the block's meet at the block's barrier. So do several lanes that execute one loop; others signal
+-- by flags, which are counters, and the threads of each of them meet at a counter.
 do
-  local function meetings(p)
-    local text = p:compile{text = true}.source:match "\nKERNEL%(.*"
-    return select(2, text:gsub("BLOCK_SYNC", "")), select(2, text:gsub("lane_sync%(", ""))
-  end
-  local function loaded_by(lane)
-    local p = mr.plan(mr.examples.gemm{m = 64, n = 64, k = 96}:graph{tile = {m = 64, n = 64, k = 32}}, device)
+  local function loaded_by(lane, warps, program)
+    local p = mr.plan((program or mr.examples.gemm{m = 64, n = 64, k = 96}):graph{tile = {m = 64, n = 64, k = 32}}, device)
     p:lane("c0", {warps = 2})
-    p:lane("p0", {warps = 2})
+    if lane ~= "c0" then p:lane(lane, {warps = 2, replicas = warps}) end
     for _, t in ipairs(p.tasks) do p:append(t.name, {lane = t.kind == "load" and lane or "c0", seu = t.kind == "load" and "valu" or nil}) end
-    if lane == "c0" then p:lane("p0", false) end
     p:fill_waits()
     random_plans.correct(tap, "loads on lane " .. lane, p, SEEDS)
-    return meetings(p)
+    local text = p:compile{text = true}.source:match "\nKERNEL%(.*"
+    return select(2, text:gsub("BLOCK_SYNC", "")), select(2, text:gsub("lane_sync%(", "")), select(2, text:gsub("flag_wait%(", "")),
+      tostring(p:kernel{})
   end
-  local blocks, counters = loaded_by "c0"
-  tap.ok(blocks > 1 and counters == 0, "the lane with all threads takes the block's barrier", blocks, counters)
-  blocks, counters = loaded_by "p0"
-  tap.is(blocks, 1, "  a lane with some of them does not", counters)
+  local blocks, counters, flags = loaded_by "c0"
+  tap.ok(blocks > 1 and counters == 0 and flags == 0, "the lane with all threads takes the block's barrier", blocks, counters, flags)
+  blocks, counters, flags = loaded_by "p0"
+  tap.ok(blocks > 1 and counters == 0 and flags == 0, "so do two lanes that execute one loop", blocks, counters, flags)
+  local function dump_of(...) return (select(4, loaded_by(...))) end
+  tap.like(dump_of("p0", 2), "2 arrivals.-flags are counters, which waiting warps read again and again: lanes are at different tiles",
+    "lanes with replicas do not")
+  local lengths = dofile(dir .. "lib/length_programs.lua")
+  tap.like(dump_of("p0", 1, lengths.groups{m = 64, n = 64, k = 64, g = 3, a = "mk", b = "nk"}), "again: ", "nor those whose loop may end early")
 end
 executes("wide gemm, executed", all(mr.examples.gemm{m = 64, n = 32, k = 40, dtype = "f16"}, {m = 64, n = 32, k = 32}, 2))
 local wide_attention = all(mr.examples.flash_attention{b = 1, h = 1, m = 64, n = 64, d = 64}, {m = 64, n = 32}, 2)

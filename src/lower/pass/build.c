@@ -163,6 +163,14 @@ static enum err_code add_task(struct lowering *c, const struct kentry *x, const 
 
 static enum err_code add_loop(struct lowering *c, int loop, struct err *e);
 
+/* All lanes meet, so many times. Unlike an sTask, a meeting in a loop is in all iterations of the pipelined loop, also in
+ * those in which some sTasks have nothing to do. */
+static void add_meetings(struct lowering *c, int n, const char *why)
+{
+	for (int i = 0; i < n; i++)
+		add_op(c, DO_BLOCK_SYNC)->why = why;
+}
+
 /* A run of a nested loop, in the current iteration of the region around it. */
 static enum err_code add_run(struct lowering *c, int region, const struct kstep *s, struct err *e)
 {
@@ -177,7 +185,9 @@ static enum err_code add_run(struct lowering *c, int region, const struct kstep 
 	add_trips(c, s->id);
 	add_late_carry_starts(c, s->id, false);
 	c->point = p;
+	add_meetings(c, c->k->meetings.interval ? 1 + c->k->meetings.first[c->lane->lane] : 0, "the loop begins");
 	TRY(add_loop(c, s->id, e));
+	add_meetings(c, c->k->meetings.interval ? 1 + c->k->meetings.last[c->lane->lane] : 0, "the loop ends");
 	c->point = around;
 	add_late_carry_starts(c, s->id, true);
 	add_advance(c, VAR_BASE, s->id, V(c, VAR_TRIPS, s->id));
@@ -239,8 +249,13 @@ static enum err_code add_loop(struct lowering *c, int loop, struct err *e)
 	o->point = point_in_region(c, loop);
 	o->u.region.section = SECTION_LOOP;
 	o->u.region.note = "all iterations; an sTask performs those that there are";
-	for (int i = 0; i < v->steps.n; i++)
+	for (int i = 0; i < v->steps.n; i++) {
+		if (c->k->meetings.interval && loop != NONE && !v->steps.v[i].is_loop)
+			add_meetings(c, c->k->meetings.before[c->lane->entries.v[v->steps.v[i].id].entry], "lanes go on together");
 		TRY(add_step(c, loop, &v->steps.v[i], e));
+	}
+	if (c->k->meetings.interval && loop != NONE)
+		add_meetings(c, c->k->meetings.end[c->lane->lane], "lanes go on together");
 	if (loop == NONE)
 		build_all_products(c, c->lane->replicas == 1);
 	leave_body(c, outer);
@@ -278,6 +293,7 @@ static enum err_code add_tiles(struct lowering *c, struct err *e)
 		TRY(s->is_loop ? add_run(c, NONE, s, e) : add_task(c, &c->lane->entries.v[s->id], N(c, 0), e));
 	}
 	build_all_products(c, false);
+	add_meetings(c, c->k->meetings.tile_end, "the tile ends");
 	leave_body(c, outer);
 	return OK;
 }

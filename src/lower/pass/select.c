@@ -63,7 +63,8 @@ static bool reads_filled_slot(const struct lowering *c, const struct role_body *
 /* May another lane, or the lane's own copies, act on what the lane has done before the operation? */
 static bool releases(const struct role_op *o)
 {
-	return o->what == DO_ARRIVE || o->what == DO_RELEASE || o->what == DO_LANE_SYNC || o->what == DO_LOAD_BOXES ||
+	return o->what == DO_ARRIVE || o->what == DO_RELEASE || o->what == DO_LANE_SYNC || o->what == DO_BLOCK_SYNC ||
+		o->what == DO_LOAD_BOXES ||
 		o->what == DO_LOAD_THREADS;
 }
 

@@ -140,6 +140,12 @@ static void try_shifted(const struct lowering *c, const struct kentry *x, const 
 	o->u.move.in_flight = accesses_in_flight(c);
 }
 
+/* Do meetings of all lanes order what the sTask writes to shared memory with what reads it? */
+static bool meets_in_loop(const struct lowering *c, const struct kentry *x)
+{
+	return c->k->meetings.interval && stask_of(c, x)->loop != NONE && lower_meets_for(c->k, x->task);
+}
+
 /* Makes a complete load by threads visible and signals its flag. The lane synchronizes if it reads the slot itself, or
  * if another lane waits for a copy that this one issues next: both take all of the load to be complete. */
 static void signal_thread_load(struct lowering *c, const struct kentry *x)
@@ -149,6 +155,8 @@ static void signal_thread_load(struct lowering *c, const struct kentry *x)
 	for (int i = 0; i < c->lane->entries.n; i++)
 		copies |= is_async_load(c->k, c->lane->entries.v[i].task);
 	add_op(c, DO_FENCE)->why = "engines may read it";
+	if (meets_in_loop(c, x))
+		return;
 	if (!is_async_load(c->k, x->task) && (copies || x->flag == NONE || reads_own_load(c, x, false)))
 		add_lane_sync(c, "all of the load is there");
 	else if (x->flag != NONE && c->k->flags.v[x->flag].bytes && c->lane->warps > 1)
@@ -164,7 +172,7 @@ static void load_elements(struct lowering *c, const struct kentry *x, const stru
 	const struct num *inside;
 	struct role_op *o;
 
-	if (reads_own_load(c, x, true))	/* its threads may still read the slot */
+	if (!meets_in_loop(c, x) && reads_own_load(c, x, true))	/* its threads may still read the slot */
 		add_lane_sync(c, "all are done with the slot");
 	add_touch(c, TOUCH_WRITE, TOUCH_SLOT, r->buffer, 0);	/* the first one: verify/run.c */
 	touch_added_values(c, s, n);
@@ -301,7 +309,7 @@ bool put_meets_before(const struct lowering *c, const struct kentry *x)
 	struct puts p = puts_with(c, x);
 	bool all = true;
 
-	for (int i = p.first; i <= p.last; i++)
+	for (int i = p.first; i <= p.last && !meets_in_loop(c, x); i++)
 		all &= have_read(c, &p, &c->lane->entries.v[p.region->steps.v[i].id]);
 	return !all && &c->lane->entries.v[p.region->steps.v[p.first].id] == x;
 }
@@ -310,7 +318,7 @@ bool put_meets_behind(const struct lowering *c, const struct kentry *x)
 {
 	struct puts p = puts_with(c, x);
 
-	return &c->lane->entries.v[p.region->steps.v[p.last].id] == x;
+	return !meets_in_loop(c, x) && &c->lane->entries.v[p.region->steps.v[p.last].id] == x;
 }
 
 enum err_code select_put(struct lowering *c, const struct kentry *x, struct err *e)

@@ -198,6 +198,8 @@ enum err_code lower_body(struct kernel *k, struct err *e)
 		}
 		TRY(code);
 	}
+	c.r->interval = k->meetings.interval;
+	c.r->why_flags = k->meetings.why_not;
 	k->role = c.r;
 	return OK;
 }

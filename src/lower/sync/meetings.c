@@ -1,0 +1,318 @@
+/* Meetings of all lanes at the block's barrier, instead of flags.
+ *
+ * On a machine without barriers in shared memory a flag is a counter there, which waiting warps read again and again. Its
+ * block barrier costs less, but all warps of the block must come to it equally often. So this works for plans in which all
+ * lanes execute the same loop: in each of its iterations each lane meets the others as often, `interval` times, at places
+ * in its order that make all waits of the plan hold.
+ *
+ * The places are those of a modulo schedule. Between two meetings is a period; they are numbered through the run of a loop,
+ * alike in all lanes. An entry with offset `at` executes instance n in the lane's step n - at, in period
+ *
+ *	interval * (n - at) + u
+ *
+ * for a number u of the entry, which does not fall along the lane's order, and there by no more than the interval. A wait
+ * of x for y, d iterations back, holds if x is in a later period than y:
+ *
+ *	u(x) - u(y) >= 1 - interval * (d + at(y) - at(x))
+ *
+ * These are difference constraints; the least u that satisfy them all are the longest paths. Where they have no solution there
+ * is a cycle of positive length, and the interval must be longer. Products take the least, others the greatest that goes with those. (The method is that of iterative modulo scheduling; Rau, 1994.)
+ *
+ * Where the loop begins and where it ends all lanes meet once more, which orders it with what is before it and behind it. */
+#include "lower/passes.h"
+
+enum { INTERVAL_MOST = 8 };
+
+/* Where an sTask of the phase stands: in the loop, before it, or behind it in its lane's tile. */
+enum part { PART_BEFORE, PART_LOOP, PART_BEHIND };
+
+struct constraint {
+	int from, to, least;		/* u[to] - u[from] >= least - interval * back */
+	int back;
+};
+
+struct placing {
+	struct kernel *k;
+	int loop;			/* of all lanes */
+	int *at;			/* by entry of the plan: its offset from the lane's least */
+	int *u;				/* by entry */
+	enum part *part;		/* by entry */
+	int *greatest;			/* by lane: its greatest offset; NONE: it has no work */
+	VEC(struct constraint) v;
+};
+
+static const struct entry *entry_at(const struct placing *x, int entry)
+{
+	return &x->k->plan->entries.v[entry];
+}
+
+static const struct stask *stask_of_entry(const struct placing *x, int entry)
+{
+	return stask_at(x->k, entry_at(x, entry)->task);
+}
+
+/* Sets *out to the only loop of the phase. Returns why lanes cannot meet in it: it is not directly in the phase, or may have no
+ * iteration, or a length. NULL: they can. */
+static const char *find_loop(const struct kernel *k, int *out)
+{
+	const struct program *p = k->plan->graph->program;
+
+	*out = NONE;
+	for (int i = 0; i < p->loops.n; i++) {
+		const struct loop *l = &p->loops.v[i];
+
+		if (l->phase != k->phase)
+			continue;
+		if (*out != NONE || l->parent != NONE)
+			return "there are several loops";
+		if (l->has_length || l->keeps_steps)
+			return "the loop may end early";
+		if (k->plan->graph->trips[i].least < 1)
+			return "the loop may have no iteration";
+		*out = i;
+	}
+	return *out == NONE ? "there is no loop" : NULL;
+}
+
+/* Notes the lane's order. Returns why it cannot meet others in the loop; NULL: it can. */
+static const char *order_lane(struct placing *x, int lane)
+{
+	struct kernel *k = x->k;
+	struct order_step *steps;
+	int least, most, before = NONE, n = order_steps(&k->arena, k->plan, lane, k->phase, x->loop, &steps, &least, &most);
+	int ignored;
+	bool behind = false;
+
+	if (!n)
+		return "a lane has no part in the loop";
+	if (k->plan->lanes.v[lane].replicas > 1 || lower_tile_offsets(k, lane, &ignored))
+		return "lanes are at different tiles";
+	x->greatest[lane] = most - least;
+	for (int i = 0; i < n; i++) {
+		int entry = steps[i].id;
+
+		x->at[entry] = entry_at(x, entry)->at - least;
+		x->part[entry] = PART_LOOP;
+		if (before != NONE)
+			VEC_PUSH(&k->arena, &x->v, ((struct constraint){ before, entry, 0, 0 }));
+		before = entry;
+	}
+	VEC_PUSH(&k->arena, &x->v, ((struct constraint){ before, steps[0].id, 0, 1 }));
+	n = order_steps(&k->arena, k->plan, lane, k->phase, NONE, &steps, &least, &most);
+	for (int i = 0; i < n; i++) {
+		if (!steps[i].is_loop)
+			x->part[steps[i].id] = behind ? PART_BEHIND : PART_BEFORE;
+		behind |= steps[i].is_loop;
+	}
+	return NULL;
+}
+
+/* Entry `to` must be in a later period than entry `from`, so many iterations back. */
+static void add_order(struct placing *x, int to, int from, int back)
+{
+	VEC_PUSH(&x->k->arena, &x->v, ((struct constraint){ from, to, 1, back + x->at[from] - x->at[to] }));
+}
+
+/* Makes the demand of the wait hold. False: meetings cannot. */
+static bool add_demand(struct placing *x, const struct wait *w, const struct flag_demand *d)
+{
+	int to = plan_entry_of(x->k->plan, w->task), from = plan_entry_of(x->k->plan, w->on);
+	enum part mine = x->part[to], theirs = x->part[from];
+
+	if (mine == PART_LOOP && theirs == PART_LOOP && d->loop == x->loop) {
+		add_order(x, to, from, d->back);
+		return true;
+	}
+	if (!d->back)			/* lanes meet where the loop begins and where it ends */
+		return theirs < mine;
+	x->k->meetings.tile_end |= theirs == PART_BEHIND && mine == PART_BEFORE;
+	return true;
+}
+
+/* The threads of a lane meet with those of the others, too, where one writes to shared memory what others read: before all
+ * have read the slot, and once it is there. */
+static void add_own_accesses(struct placing *x, int entry)
+{
+	const struct kernel *k = x->k;
+	const struct stask *s = stask_of_entry(x, entry);
+	int buffer = s->writes.v[0];
+
+	for (int i = 0; i < k->plan->entries.n; i++)
+		if (entry_at(x, i)->lane == entry_at(x, entry)->lane && x->part[i] == PART_LOOP &&
+		    stask_of_entry(x, i)->phase == k->phase && stask_reads(stask_of_entry(x, i), buffer)) {
+			add_order(x, i, entry, 0);
+			add_order(x, entry, i, k->plan->versions[buffer]);
+		}
+}
+
+/* All waits, as constraints. False: some wait can only be shown by a flag. */
+static bool add_waits(struct placing *x)
+{
+	struct kernel *k = x->k;
+
+	for (int i = 0; i < k->plan->waits.n; i++) {
+		const struct wait *w = &k->plan->waits.v[i];
+		struct flag_demand d;
+
+		if (stask_at(k, w->task)->phase != k->phase || !needs_flag(k, w))
+			continue;
+		for (int n = 0; lower_next_demand(k, w, &n, &d);)
+			if (!add_demand(x, w, &d))
+				return false;
+	}
+	for (int i = 0; i < k->plan->entries.n; i++)
+		if (stask_of_entry(x, i)->phase == k->phase && x->part[i] == PART_LOOP && lower_meets_for(k, entry_at(x, i)->task))
+			add_own_accesses(x, i);
+	return true;
+}
+
+/* Raises u of the entries in `which` until all constraints hold. False: they cannot. */
+static bool raise_u(struct placing *x, int interval, const bool *which)
+{
+	bool changed = true;
+
+	for (int round = 0; changed && round <= x->k->plan->entries.n; round++) {
+		changed = false;
+		for (int i = 0; i < x->v.n; i++) {
+			const struct constraint *c = &x->v.v[i];
+			int least = x->u[c->from] + c->least - interval * c->back;
+
+			if (which[c->to] && x->u[c->to] < least) {
+				x->u[c->to] = least;
+				changed = true;
+			}
+		}
+	}
+	return !changed;
+}
+
+/* Lowers u of the entries in `which` from INT32_MAX to the most with which all constraints hold. */
+static void reduce_u(struct placing *x, int interval, const bool *which)
+{
+	bool changed = true;
+
+	while (changed) {
+		changed = false;
+		for (int i = 0; i < x->v.n; i++) {
+			const struct constraint *c = &x->v.v[i];
+			int most = x->u[c->to] == INT32_MAX ? INT32_MAX : x->u[c->to] - c->least + interval * c->back;
+
+			if (which[c->from] && x->u[c->from] > most) {
+				x->u[c->from] = most;
+				changed = true;
+			}
+		}
+	}
+}
+
+/* The least u for the interval. False: there are none. */
+static bool solve(struct placing *x, int interval)
+{
+	bool *all = ARENA_ARRAY(&x->k->arena, x->k->plan->entries.n, bool);
+
+	for (int i = 0; i < x->k->plan->entries.n; i++) {
+		all[i] = true;
+		x->u[i] = 0;
+	}
+	return raise_u(x, interval, all);
+}
+
+/* Where lanes multiply in turns, each is to copy while another one multiplies, not before it lets it: what writes to shared
+ * memory is moved as late as the products allow. All else is as early as these allow. */
+static void delay_copies(struct placing *x, int interval)
+{
+	int n = x->k->plan->entries.n, *first = arena_copy(&x->k->arena, x->u, (size_t)n, sizeof(*x->u));
+	bool *copies = ARENA_ARRAY(&x->k->arena, n, bool), *others = ARENA_ARRAY(&x->k->arena, n, bool);
+
+	for (int i = 0; i < n; i++) {
+		bool multiplies = stask_of_entry(x, i)->kind == TASK_MMA;
+
+		if (x->part[i] != PART_LOOP)
+			continue;
+		copies[i] = lower_meets_for(x->k, entry_at(x, i)->task);
+		others[i] = !copies[i] && !multiplies;
+		x->u[i] = multiplies ? x->u[i] : INT32_MAX;
+	}
+	for (int i = 0; i < n; i++)
+		copies[i] |= others[i];
+	reduce_u(x, interval, copies);
+	for (int i = 0; i < n; i++)	/* a lane without products, and nothing that they wait for, stays as it was */
+		x->u[i] = x->u[i] == INT32_MAX ? first[i] : others[i] ? INT32_MIN / 2 : x->u[i];
+	(void)raise_u(x, interval, others);
+}
+
+/* Sets how often each lane meets the others where, from u. */
+static void set_meetings(struct placing *x, int interval)
+{
+	struct kernel *k = x->k;
+	struct meetings *m = &k->meetings;
+	int least = INT32_MAX, most = INT32_MIN;
+
+	m->before = ARENA_ARRAY(&k->arena, k->plan->entries.n, int);
+	m->end = ARENA_ARRAY(&k->arena, k->plan->lanes.n, int);
+	m->first = ARENA_ARRAY(&k->arena, k->plan->lanes.n, int);
+	m->last = ARENA_ARRAY(&k->arena, k->plan->lanes.n, int);
+	for (int lane = 0; lane < k->plan->lanes.n; lane++) {
+		struct order_step *steps;
+		int ignored, n;
+
+		if (x->greatest[lane] == NONE)
+			continue;
+		n = order_steps(&k->arena, k->plan, lane, k->phase, x->loop, &steps, &ignored, &ignored);
+		for (int i = 1; i < n; i++)
+			m->before[steps[i].id] = x->u[steps[i].id] - x->u[steps[i - 1].id];
+		m->end[lane] = x->u[steps[0].id] + interval - x->u[steps[n - 1].id];
+		m->last[lane] = x->u[steps[0].id];
+		m->first[lane] = m->last[lane] - interval * x->greatest[lane];
+		least = (int)min_i64(least, m->first[lane]);
+		most = (int)max_i64(most, m->last[lane]);
+	}
+	for (int lane = 0; lane < k->plan->lanes.n; lane++) {
+		m->first[lane] -= least;
+		m->last[lane] = most - m->last[lane];
+	}
+	m->interval = interval;
+}
+
+bool lower_meets_for(const struct kernel *k, int task)
+{
+	const struct stask *s = stask_at(k, task);
+
+	return s->writes.n && k->ring_of[s->writes.v[0]] != NONE &&
+		(s->kind == TASK_LOAD || lower_staged_in(k, s->writes.v[0]) != NONE);
+}
+
+/* Tries to place meetings. Returns why there are none; NULL: there are, or there is one lane. */
+static const char *place_meetings(struct kernel *k)
+{
+	const struct plan *p = k->plan;
+	struct placing x = { .k = k, .at = ARENA_ARRAY(&k->arena, p->entries.n, int),
+		.u = ARENA_ARRAY(&k->arena, p->entries.n, int), .part = ARENA_ARRAY(&k->arena, p->entries.n, enum part),
+		.greatest = arena_ints(&k->arena, p->lanes.n, NONE) };
+	const char *why_not = find_loop(k, &x.loop);
+	int lanes = 0;
+
+	for (int lane = 0; lane < p->lanes.n && !why_not; lane++)
+		if (lower_has_work(k, lane)) {
+			lanes++;
+			why_not = order_lane(&x, lane);
+		}
+	if (why_not || lanes < 2)
+		return why_not;
+	if (!add_waits(&x))
+		return "an sTask outside of the loop waits for one of another lane there";
+	for (int interval = 1; interval <= INTERVAL_MOST; interval++)
+		if (solve(&x, interval)) {
+			delay_copies(&x, interval);
+			set_meetings(&x, interval);
+			return NULL;
+		}
+	return "lanes wait for each other too often in an iteration";
+}
+
+void lower_meetings(struct kernel *k)
+{
+	k->meetings = (struct meetings){ 0 };
+	if (k->target->shared.polled)
+		k->meetings.why_not = place_meetings(k);
+}
