@@ -157,7 +157,8 @@ print(usage("producer", apart))]]},
 Regs are those of a thread, where the most are; by is what ResMII is of, a lane or a unit.
 
 Last the MI300X. Its waves have 64 threads. They copy, too, by way of their registers, and MFMA takes operands out of registers.
-There are no mbarriers: flags are counters in the LDS. A compute unit has twice the registers of an SM, but an LDS of 64 KB.]]},
+There are no mbarriers: lanes that execute the same loop meet at the block's barrier, equally often in each iteration. A compute unit
+has twice the registers of an SM, but an LDS of 64 KB.]]},
   {code = [[
 plan = plan_for("mi300x", {m=256, n=128, k=32}, 2, 2, 4)
 x = plan:simulate()]]},
@@ -166,8 +167,8 @@ x = plan:simulate()]]},
     answer = "2", because = "Three take 72 KB. So the LDS decides, and with two the copies cannot be far ahead of the products."},
   {claim = "it waits for loads, with two stages", that = "plan:check() and x.ii > 1.2 * x.bound and not third_fits()"},
   {text = [[
-Three stages of a smaller tile fit: 192 rows in three lanes, 64 each, take 60 KB. And it makes more tiles: $(tiles(192, 128))
-instead of $(tiles(256, 128)), for 304 compute units. The last round is rarely full: with as many EUs, that counts.]]},
+Three stages of a smaller tile fit: 192 rows in three lanes, 64 each, take 60 KB. Then the copies are no longer late. But a
+smaller tile loads more for each product, and memory binds.]]},
   {code = [[
 cdna = plan_for("mi300x", {m=192, n=128, k=32}, 3, 3, 4)
 y = cdna:simulate()

@@ -35,6 +35,11 @@ NODISCARD enum err_code lower_shapes(struct kernel *k, struct err *e);
 NODISCARD enum err_code lower_rings(struct kernel *k, struct err *e);
 /* The buffer in registers of which an sTask writes the value to this one; NONE. */
 int lower_staged_in(const struct kernel *k, int buffer);
+/* Does the sTask write to shared memory what a load has left in registers? */
+static inline bool lower_puts(const struct kernel *k, const struct stask *s)
+{
+	return s->writes.n && lower_staged_in(k, s->writes.v[0]) != NONE;
+}
 /* Do matrix instructions read the buffer as an operand in shared memory? Then they determine the layout of its ring. */
 bool lower_is_shared_operand(const struct kernel *k, int buffer);
 /* Do they read it out of shared memory or registers? Then it must be zero beyond the end of a contracted axis. */

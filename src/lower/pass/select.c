@@ -21,7 +21,7 @@ static enum err_code select_operations(struct lowering *c, const struct kentry *
 		return is_async_product(c->k, x->task) ?
 			select_matrix_product(c, x, e) : select_thread_product(c, x, e);
 	case TASK_COMPUTE:
-		if (lower_staged_in(c->k, s->writes.v[0]) != NONE)
+		if (lower_puts(c->k, s))
 			return select_put(c, x, e);
 		return fetches_steps(c, s) ? select_fetch(c, x, e) : select_compute(c, x, e);
 	case TASK_STORE:
@@ -126,7 +126,7 @@ static enum err_code select_task(struct lowering *c, const struct kentry *x, str
 	const struct stask *s = stask_of(c, x);
 	const struct num *seq = instance_number(c, s->loop);
 	bool shares = s->kind == TASK_COMPUTE && writes_ring(c, s);
-	bool puts = shares && lower_staged_in(c->k, s->writes.v[0]) != NONE;
+	bool puts = shares && lower_puts(c->k, s);
 	int begin = c->body->v.n;
 
 	c->stored_result = NULL;

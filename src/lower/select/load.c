@@ -246,8 +246,7 @@ static bool is_put_at(const struct lowering *c, const struct kregion *v, int i, 
 {
 	const struct kstep *s = i >= 0 && i < v->steps.n ? &v->steps.v[i] : NULL;
 
-	return s && !s->is_loop && s->at == at &&
-		lower_staged_in(c->k, stask_of(c, &c->lane->entries.v[s->id])->writes.v[0]) != NONE;
+	return s && !s->is_loop && s->at == at && lower_puts(c->k, stask_of(c, &c->lane->entries.v[s->id]));
 }
 
 /* Puts that stand one behind the other in a loop, for the same iteration: the lane's threads meet behind the last of them,

@@ -278,8 +278,7 @@ bool lower_meets_for(const struct kernel *k, int task)
 {
 	const struct stask *s = stask_at(k, task);
 
-	return s->writes.n && k->ring_of[s->writes.v[0]] != NONE &&
-		(s->kind == TASK_LOAD || lower_staged_in(k, s->writes.v[0]) != NONE);
+	return s->writes.n && k->ring_of[s->writes.v[0]] != NONE && (s->kind == TASK_LOAD || lower_puts(k, s));
 }
 
 /* Tries to place meetings. Returns why there are none; NULL: there are, or there is one lane. */
