@@ -112,14 +112,14 @@ end
 tap.like(tostring(halves:kernel{}), "lanes meet at the block's barrier, 1 time in an iteration", "  meet once in an iteration")
 tap.is(syncs(halves), "c0 3 1, c1 3 1", "  both alike")
 -- The products of one lane, then those of the other.
-local turns = halves:copy()
-turns:wait("mma.1", {{"mma.0", distance = 0}})
-turns:wait("mma.0", {{"mma.1", distance = 1}})
-right("ping-pong", turns)
-tap.like(tostring(turns:kernel{}), "lanes meet at the block's barrier, 2 times in an iteration", "  they meet twice in an iteration")
-tap.is(syncs(turns), "c0 5 2, c1 6 2", "  and one lane is later by one meeting")
+local pair = halves:copy()
+pair:wait("mma.1", {{"mma.0", distance = 0}})
+pair:wait("mma.0", {{"mma.1", distance = 1}})
+right("ping-pong", pair)
+tap.like(tostring(pair:kernel{}), "lanes meet at the block's barrier, 2 times in an iteration", "  they meet twice in an iteration")
+tap.is(syncs(pair), "c0 5 2, c1 6 2", "  and one lane is later by one meeting")
 local order = {}
-for what, name in tostring(turns:kernel{}):match "lane c0.-loop j_0[^\n]*(\n.-)\n *task[^\n]*iteration trips":gmatch "\n +(%l[_%l]*) ?'?([%l_]*)" do
+for what, name in tostring(pair:kernel{}):match "lane c0.-loop j_0[^\n]*(\n.-)\n *task[^\n]*iteration trips":gmatch "\n +(%l[_%l]*) ?'?([%l_]*)" do
   if what == "task" or what == "block_sync" then order[#order + 1] = what == "task" and name or "|" end
 end
 tap.is(table.concat(order, " "), "mma | put_a put_b load_a load_b |", "  between them stands what copies")

@@ -2,10 +2,10 @@
  *
  * On a machine without barriers in shared memory a flag is a counter there, which waiting warps read again and again. Its
  * block barrier costs less, but all warps of the block must come to it equally often. So this works for plans in which all
- * lanes execute the same loop: in each of its iterations each lane meets the others as often, `interval` times, at places
- * in its order that make all waits of the plan hold.
+ * lanes execute the same loop: in each of its iterations each lane meets the others as often, `interval` times, at points
+ * of its order that make all waits of the plan hold.
  *
- * The places are those of a modulo schedule. Between two meetings is a period; they are numbered through the run of a loop,
+ * The points are those of a modulo schedule. Between two meetings is a period; they are numbered through the run of a loop,
  * alike in all lanes. An entry with offset `at` executes instance n in the lane's step n - at, in period
  *
  *	interval * (n - at) + u
@@ -31,7 +31,7 @@ struct constraint {
 	int back;
 };
 
-struct placing {
+struct meeting_points {
 	struct kernel *k;
 	int loop;			/* of all lanes */
 	int *at;			/* by entry of the plan: its offset from the lane's least */
@@ -41,12 +41,12 @@ struct placing {
 	VEC(struct constraint) v;
 };
 
-static const struct entry *entry_at(const struct placing *x, int entry)
+static const struct entry *entry_at(const struct meeting_points *x, int entry)
 {
 	return &x->k->plan->entries.v[entry];
 }
 
-static const struct stask *stask_of_entry(const struct placing *x, int entry)
+static const struct stask *stask_of_entry(const struct meeting_points *x, int entry)
 {
 	return stask_at(x->k, entry_at(x, entry)->task);
 }
@@ -75,7 +75,7 @@ static const char *find_loop(const struct kernel *k, int *out)
 }
 
 /* Notes the lane's order. Returns why it cannot meet others in the loop; NULL: it can. */
-static const char *order_lane(struct placing *x, int lane)
+static const char *order_lane(struct meeting_points *x, int lane)
 {
 	struct kernel *k = x->k;
 	struct order_step *steps;
@@ -108,13 +108,13 @@ static const char *order_lane(struct placing *x, int lane)
 }
 
 /* Entry `to` must be in a later period than entry `from`, so many iterations back. */
-static void add_order(struct placing *x, int to, int from, int back)
+static void add_order(struct meeting_points *x, int to, int from, int back)
 {
 	VEC_PUSH(&x->k->arena, &x->v, ((struct constraint){ from, to, 1, back + x->at[from] - x->at[to] }));
 }
 
 /* Makes the demand of the wait hold. False: meetings cannot. */
-static bool add_demand(struct placing *x, const struct wait *w, const struct flag_demand *d)
+static bool add_demand(struct meeting_points *x, const struct wait *w, const struct flag_demand *d)
 {
 	int to = plan_entry_of(x->k->plan, w->task), from = plan_entry_of(x->k->plan, w->on);
 	enum part mine = x->part[to], theirs = x->part[from];
@@ -131,7 +131,7 @@ static bool add_demand(struct placing *x, const struct wait *w, const struct fla
 
 /* The threads of a lane meet with those of the others, too, where one writes to shared memory what others read: before all
  * have read the slot, and once it is there. */
-static void add_own_accesses(struct placing *x, int entry)
+static void add_own_accesses(struct meeting_points *x, int entry)
 {
 	const struct kernel *k = x->k;
 	const struct stask *s = stask_of_entry(x, entry);
@@ -146,7 +146,7 @@ static void add_own_accesses(struct placing *x, int entry)
 }
 
 /* All waits, as constraints. False: some wait can only be shown by a flag. */
-static bool add_waits(struct placing *x)
+static bool add_waits(struct meeting_points *x)
 {
 	struct kernel *k = x->k;
 
@@ -167,7 +167,7 @@ static bool add_waits(struct placing *x)
 }
 
 /* Raises u of the entries in `which` until all constraints hold. False: they cannot. */
-static bool raise_u(struct placing *x, int interval, const bool *which)
+static bool raise_u(struct meeting_points *x, int interval, const bool *which)
 {
 	bool changed = true;
 
@@ -187,7 +187,7 @@ static bool raise_u(struct placing *x, int interval, const bool *which)
 }
 
 /* Lowers u of the entries in `which` from INT32_MAX to the most with which all constraints hold. */
-static void reduce_u(struct placing *x, int interval, const bool *which)
+static void reduce_u(struct meeting_points *x, int interval, const bool *which)
 {
 	bool changed = true;
 
@@ -206,7 +206,7 @@ static void reduce_u(struct placing *x, int interval, const bool *which)
 }
 
 /* The least u for the interval. False: there are none. */
-static bool solve(struct placing *x, int interval)
+static bool solve(struct meeting_points *x, int interval)
 {
 	bool *all = ARENA_ARRAY(&x->k->arena, x->k->plan->entries.n, bool);
 
@@ -217,9 +217,9 @@ static bool solve(struct placing *x, int interval)
 	return raise_u(x, interval, all);
 }
 
-/* Where lanes multiply in turns, each is to copy while another one multiplies, not before it lets it: what writes to shared
+/* Where lanes multiply alternately, each is to copy while another one multiplies, not before it lets it: what writes to shared
  * memory is moved as late as the products allow. All else is as early as these allow. */
-static void delay_copies(struct placing *x, int interval)
+static void delay_copies(struct meeting_points *x, int interval)
 {
 	int n = x->k->plan->entries.n, *first = arena_copy(&x->k->arena, x->u, (size_t)n, sizeof(*x->u));
 	bool *copies = ARENA_ARRAY(&x->k->arena, n, bool), *others = ARENA_ARRAY(&x->k->arena, n, bool);
@@ -242,7 +242,7 @@ static void delay_copies(struct placing *x, int interval)
 }
 
 /* Sets how often each lane meets the others where, from u. */
-static void set_meetings(struct placing *x, int interval)
+static void set_meetings(struct meeting_points *x, int interval)
 {
 	struct kernel *k = x->k;
 	struct meetings *m = &k->meetings;
@@ -281,11 +281,11 @@ bool lower_meets_for(const struct kernel *k, int task)
 	return s->writes.n && k->ring_of[s->writes.v[0]] != NONE && (s->kind == TASK_LOAD || lower_puts(k, s));
 }
 
-/* Tries to place meetings. Returns why there are none; NULL: there are, or there is one lane. */
-static const char *place_meetings(struct kernel *k)
+/* Tries to find meetings. Returns why there are none; NULL: there are, or there is one lane. */
+static const char *find_meetings(struct kernel *k)
 {
 	const struct plan *p = k->plan;
-	struct placing x = { .k = k, .at = ARENA_ARRAY(&k->arena, p->entries.n, int),
+	struct meeting_points x = { .k = k, .at = ARENA_ARRAY(&k->arena, p->entries.n, int),
 		.u = ARENA_ARRAY(&k->arena, p->entries.n, int), .part = ARENA_ARRAY(&k->arena, p->entries.n, enum part),
 		.greatest = arena_ints(&k->arena, p->lanes.n, NONE) };
 	const char *why_not = find_loop(k, &x.loop);
@@ -313,5 +313,5 @@ void lower_meetings(struct kernel *k)
 {
 	k->meetings = (struct meetings){ 0 };
 	if (k->target->shared.polled)
-		k->meetings.why_not = place_meetings(k);
+		k->meetings.why_not = find_meetings(k);
 }
