@@ -5,8 +5,8 @@
 -- wgmma pads the rows of a tile to 64, mma.sync to 16. For each program whose name has PATTERN (Lua), the best plan with
 -- wgmma alone and the best with mma.sync alone, found by the model, or measured for N seconds each. A line of each: name,
 -- microseconds predicted by both, those of the search that may take either and the unit that it takes. With a device attached
--- both are checked and then run alternately, and the line goes on with "right" or "WRONG" and microseconds measured of both. Without one, the
--- kernels are compiled if nvcc is there, and the line has their registers and spills. What the default search takes should be
+-- both are checked and then run alternately, and the line goes on with "right" or "WRONG" and microseconds measured of both.
+-- Without one, the kernels are compiled if nvcc is there, and the line has their spills. What the default search takes should be
 -- what is faster by more than the device's `uncertainty.order`; where it is not, the rates of `mma_sync` in hw/ are to be measured.
 local mr = require "millrace"
 
