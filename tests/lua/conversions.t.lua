@@ -46,7 +46,7 @@ for _, tile in ipairs{{m = 64, n = 64, k = 32}, {m = 64, n = 128, k = 64}, {m = 
   for _, t in ipairs(TYPES) do
     local plan = plan_of(t[1], t[2], tile)
     local what = ("%s x %s, %d x %d x %d"):format(t[1], t[2], tile.m, tile.n, tile.k)
-    local cycles = plan:simulate().res_mii
+    local cycles = plan:simulate().rec_mii
     -- The matrix unit is as fast for all of these but e4m3 alone.
     local products = 2 * tile.m * tile.n * tile.k / 0.8 / (t[1] == "e4m3" and t[2] == "e4m3" and 4096 or 2048)
     if not has_clang then
