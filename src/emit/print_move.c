@@ -439,11 +439,13 @@ static void print_load_threads(struct print *c, const struct role_op *o)
 		load_elements(c, o);
 }
 
-/* Words of an access of the load, and how many accesses a thread has. */
+/* Words of an access of the load. */
 static int words_at_once(const struct role_op *o)
 {
 	return o->u.move.run * dtype_bits(o->u.move.type) / 32;
 }
+
+/* How many accesses a thread has. */
 static int accesses_of_thread(const struct role_op *o)
 {
 	return frag_words(o->u.move.staged.frag) / words_at_once(o);

@@ -133,7 +133,7 @@ static const char *divided_load_text(const struct plan *p, const struct srcloc *
 
 	for (int i = 0; i < g->buffers.n; i++)
 		if (g->buffers.v[i].staged && is_at(&g->tasks.v[g->buffers.v[i].first].loc, at))
-			return arena_strf(a, "or leave '%s' one sTask, which writes to shared memory itself: without plan:split_off",
+			return arena_strf(a, "leave '%s' one sTask, which writes to shared memory itself: without plan:split_off",
 				g->buffers.v[i].name);
 	return NULL;
 }

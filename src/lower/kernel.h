@@ -335,12 +335,12 @@ static inline int64_t lane_tiles(const struct klane *l, int64_t tiles)
 
 /* How often all lanes meet at the block's barrier where, instead of signaling by flags (sync/meetings.c). */
 struct meetings {
-	int interval;			/* in an iteration of the loop; 0: lanes signal by flags, */
-	const char *why_not;		/* ... for this reason; NULL: where the target's lanes never meet so, or there is one lane */
-	int *before;			/* by entry of the plan: before it, in each iteration */
-	int *end;			/* by lane of the plan: at the end of each iteration; */
-	int *first, *last;		/* before the first one and behind the last, as lanes have different offsets */
-	bool tile_end;			/* once more where a tile ends */
+	int interval;			/* meetings in an iteration of the loop; 0: lanes signal by flags */
+	const char *why_not;		/* why they do, where the target's lanes can meet and there are several; else NULL */
+	int *before;			/* by entry of the plan: meetings before it in each iteration; 0 for a lane's first entry */
+	int *end;			/* by lane of the plan: meetings at the end of each iteration */
+	int *first, *last;		/* by lane: meetings before its first iteration, and behind its last one */
+	bool tile_end;			/* all meet once more where a tile ends */
 };
 
 /* Why lowering makes no kernel of a plan. */

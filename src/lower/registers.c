@@ -33,7 +33,7 @@ static enum lane_work find_work(const struct kernel *k, const struct klane *l)
 			if (k->ring_of[s->reads.v[b]] == NONE)
 				return LANE_COMPUTES;
 		for (int b = 0; b < s->writes.n; b++)
-			if (!k->rings.v[k->ring_of[s->writes.v[b]]].engine)
+			if (k->ring_of[s->writes.v[b]] == NONE || !k->rings.v[k->ring_of[s->writes.v[b]]].engine)
 				work = LANE_COPIES;
 		if (s->kind == TASK_STORE && l->entries.v[i].outbox == NONE)
 			work = LANE_COPIES;

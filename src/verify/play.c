@@ -214,7 +214,7 @@ static enum err_code report_deadlock(const struct play *p)
 			continue;
 		text = arena_strf(p->a, "%s%s%s waits for %s", text, n++ ? ", " : "", play_name(p, a->instance),
 			a->kind == ACT_WAIT ? play_flag_name(p, a->at, a->n) : a->kind == ACT_GROUPS ?
-			"its products" : a->kind == ACT_CLUSTER ? "the cluster" : "the other warps of its lane");
+			"its products" : a->kind == ACT_CLUSTER ? p->blocks > 1 ? "the cluster" : "the other lanes" : "the other warps of its lane");
 		instance = a->instance;
 	}
 	return err_set(p->e, ERR_ILLEGAL, play_line(p, instance), "nobody can go on: %s", text);

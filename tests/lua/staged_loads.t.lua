@@ -124,6 +124,104 @@ for what, name in tostring(pair:kernel{}):match "lane c0.-loop j_0[^\n]*(\n.-)\n
 end
 tap.is(table.concat(order, " "), "mma | put_a put_b load_a load_b |", "  between them stands what copies")
 
+-- Lanes with replicas cannot meet.
+local function all_lanes_apart()
+  local q = mr.plan(gemm:graph{tile = {m = 64, n = 64, k = 32}}, mr.device "mi300x")
+  q:lane("c0", {warps = 2})
+  q:lane("p0", {warps = 2, replicas = 2})
+  for _, t in ipairs(q.tasks) do q:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
+  q:fill_waits()
+  return q
+end
+
+---- lanes that meet -----------------------------------------------------------------
+
+local function meet(what, plan)
+  plan:fill_waits()
+  local k = right(what, plan)
+  if k then tap.like(tostring(plan:kernel{}), "lanes meet at the block's barrier", "  by meetings") end
+end
+local function two_lanes(bound)
+  local p = mr.plan(bound:graph{tile = {m = 64, n = 64, k = 32}}, mr.device "mi300x")
+  p:lane("c0", {warps = 2})
+  p:lane("c1", {warps = 2})
+  return p
+end
+
+-- A lane that neither multiplies nor copies, and for which a product waits.
+local p = two_lanes(mr.program("stored", function(b)
+  local m, n, kk = b:axes("m", "n", "k")
+  local A, B, C, Y = b:input("A", {m, kk}), b:input("B", {n, kk}), b:output("C", {m, n}, "f32"), b:output("Y", {m, kk}, "f32")
+  local c = b:carry("c", {m, n}, 0)
+  b:loop(kk, function()
+    c:add(b:mma("mma", b:load("load_a", A), b:load("load_b", B)))
+    Y:store("store_y", (m:index() + kk:index()):to "f32")
+  end)
+  C:store("store_c", c)
+end):bind{m = 128, n = 64, k = 160})
+for _, t in ipairs(p.tasks) do
+  if t.kind ~= "load" then p:append(t.name, {lane = (t.loop and t.name ~= "mma") and "c1" or "c0"}) end
+end
+for _, name in ipairs(ab) do p:append(name, {lane = "c0", at = 1}) end
+p:buffers{a = 2, b = 2}
+p:wait("mma", {{"store_y", distance = 0}})
+meet("a lane that only stores", p)
+
+-- A copy for which no product waits stands behind what waits for another copy.
+p = two_lanes(mr.program("copied", function(b)
+  local m, n, kk = b:axes("m", "n", "k")
+  local A, B, C = b:input("A", {m, kk}), b:input("B", {n, kk}), b:output("C", {m, n}, "f32")
+  local Z, Y, X = b:input("Z", {m, kk}), b:output("Y", {m, kk}), b:output("X", {m, kk})
+  local c = b:carry("c", {m, n}, 0)
+  b:loop(kk, function()
+    c:add(b:mma("mma", b:load("load_a", A), b:load("load_b", B)))
+    local z = b:load("load_z", Z)
+    X:store("store_x", z)
+    Y:store("store_y", z)
+  end)
+  C:store("store_c", c)
+end):bind{m = 128, n = 64, k = 320})
+for _, t in ipairs(p.tasks) do
+  if t.name == "mma" or not t.loop then p:append(t.name, {lane = "c0"}) end
+end
+for _, name in ipairs(ab) do p:append(name, {lane = "c0", at = 2}) end
+p:append("store_x", {lane = "c1"})
+p:append("store_y", {lane = "c1", at = 2})
+p:append("load_z", {lane = "c1", at = 3})
+p:buffers{a = 4, b = 4, z = 5}
+p:wait("store_y", {{"load_a", distance = 0}})
+meet("a copy without a product", p)
+
+-- The lane reads a slot through an alias.
+p = two_lanes(mr.program("halved", function(b)
+  local m, n, kk = b:axes("m", "n", "k")
+  local A, B, A2, B2 = b:input("A", {m, kk}), b:input("B", {n, kk}), b:input("A2", {m, kk}), b:input("B2", {n, kk})
+  local C, D = b:output("C", {m, n}, "f32"), b:output("D", {m, n}, "f32")
+  local c, d = b:carry("c", {m, n}, 0), b:carry("d", {m, n}, 0)
+  b:loop(kk, function()
+    d:add(b:mma("mma2", b:load("load_a2", A2), b:load("load_b2", B2)))
+    local right_side, a = b:load("load_b", B), b:load("load_a", A)
+    local x = b:task("first", function() return a:to "f32" * 0.5 end)
+    c:add(b:mma("mma", b:task("halve", function() return x:to "bf16" end), right_side))
+  end)
+  C:store("store_c", c)
+  D:store("store_d", d)
+end):bind{m = 64, n = 64, k = 320})
+p:alias{halve = "a"}
+for _, name in ipairs{"mma2", "first", "halve", "mma"} do p:append(name, {lane = "c0"}) end
+p:append("load_a", {lane = "c0", at = 2})
+p:append("load_b", {lane = "c1"})
+for _, name in ipairs{"load_a2", "load_b2"} do p:append(name, {lane = "c1", at = 1}) end
+for _, t in ipairs(p.tasks) do
+  if not t.loop then p:append(t.name, {lane = "c0"}) end
+end
+p:buffers{a = 2, b = 2, a2 = 3, b2 = 3, halve = 2}
+meet("an alias of a slot", p)
+
+-- Where lanes do not meet, none waits for the others where a tile ends.
+local by_flags = tostring(all_lanes_apart():kernel{})
+tap.ok(by_flags:find "flags are counters" and not by_flags:find "the tile ends", "no meeting where lanes signal by flags", by_flags)
+
 ---- plans drawn at random ---------------------------------------------------------
 
 local random_plans = dofile(dir .. "lib/random_plans.lua")

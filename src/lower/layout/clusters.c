@@ -28,7 +28,8 @@ static void share_rings(struct kernel *k, const struct cluster *c)
 	for (int i = 0; i < g->tasks.n; i++) {
 		struct ring *r;
 
-		if (g->tasks.v[i].phase != k->phase || !cluster_shares(k->plan, c, i))
+		if (g->tasks.v[i].phase != k->phase || !cluster_shares(k->plan, c, i) ||
+		    k->ring_of[g->tasks.v[i].writes.v[0]] == NONE)
 			continue;
 		r = &k->rings.v[k->ring_of[g->tasks.v[i].writes.v[0]]];
 		if (!r->engine || r->by_rows)

@@ -293,7 +293,7 @@ static enum err_code add_tiles(struct lowering *c, struct err *e)
 		TRY(s->is_loop ? add_run(c, NONE, s, e) : add_task(c, &c->lane->entries.v[s->id], N(c, 0), e));
 	}
 	build_all_products(c, false);
-	add_meetings(c, c->k->meetings.tile_end, "the tile ends");
+	add_meetings(c, c->k->meetings.interval && c->k->meetings.tile_end, "the tile ends");
 	leave_body(c, outer);
 	return OK;
 }

@@ -250,7 +250,7 @@ static bool is_put_at(const struct lowering *c, const struct kregion *v, int i, 
 }
 
 /* Puts that stand one behind the other in a loop, for the same iteration: the lane's threads meet behind the last of them,
- * and before the first, if they must. Nothing between them reads what they write. */
+ * and before the first one unless have_read shows that their slots are free. Nothing between them reads what they write. */
 struct puts {
 	const struct kregion *region;
 	int first, last;		/* steps of the region */
@@ -278,8 +278,8 @@ static bool has_alias(const struct lowering *c, int buffer)
 	return c->g->buffers.v[buffer].alias_of != NONE;
 }
 
-/* Have all of the lane's threads read the slot that put x of `p` writes, since they met behind the puts of the iteration
- * before? Life n of a value with V versions takes the slot of life n - V. The lane executes instance i of an sTask at
+/* Have all of the lane's threads read the slot that put x of `p` writes, before they met behind the puts of the iteration
+ * before, as they do in any case? Life n of a value with V versions takes the slot of life n - V. The lane executes instance i of an sTask at
  * offset `at` in step i - at, in the order of the steps, so the reader of that life comes before that meeting if it
  * belongs to an earlier step, or to the same one and stands before the puts. */
 static bool have_read(const struct lowering *c, const struct puts *p, const struct kentry *x)

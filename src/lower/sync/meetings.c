@@ -10,13 +10,15 @@
  *
  *	interval * (n - at) + u
  *
- * for a number u of the entry, which does not fall along the lane's order, and there by no more than the interval. A wait
- * of x for y, d iterations back, holds if x is in a later period than y:
+ * for a number u of the entry. Along the lane's order u never falls, and from the first to the last entry it rises by at most
+ * the interval. A wait of x for y, d iterations back, holds if x is in a later period than y:
  *
  *	u(x) - u(y) >= 1 - interval * (d + at(y) - at(x))
  *
- * These are difference constraints; the least u that satisfy them all are the longest paths. Where they have no solution there
- * is a cycle of positive length, and the interval must be longer. Products take the least, others the greatest that goes with those. (The method is that of iterative modulo scheduling; Rau, 1994.)
+ * These are difference constraints. Where they have no solution, the meetings are too few, and the interval is made longer.
+ * Products take the least u. What copies to shared memory takes the greatest that leaves the products where they are, and
+ * everything else the least that goes with both. (Rau's iterative modulo scheduling, 1994, finds its times in the same way.) A
+ * wait for the issue of an sTask is taken for one for its completion, which is more than it asks for.
  *
  * Where the loop begins and where it ends all lanes meet once more, which orders it with what is before it and behind it. */
 #include "lower/passes.h"
@@ -51,8 +53,8 @@ static const struct stask *stask_of_entry(const struct meeting_points *x, int en
 	return stask_at(x->k, entry_at(x, entry)->task);
 }
 
-/* Sets *out to the only loop of the phase. Returns why lanes cannot meet in it: it is not directly in the phase, or may have no
- * iteration, or a length. NULL: they can. */
+/* Sets *out to the loop of the phase. Returns why lanes cannot meet in it, or NULL. They cannot if there are several loops or
+ * none, or if the loop may have no iteration or may end early. */
 static const char *find_loop(const struct kernel *k, int *out)
 {
 	const struct program *p = k->plan->graph->program;
@@ -129,8 +131,19 @@ static bool add_demand(struct meeting_points *x, const struct wait *w, const str
 	return true;
 }
 
-/* The threads of a lane meet with those of the others, too, where one writes to shared memory what others read: before all
- * have read the slot, and once it is there. */
+/* Does the sTask read the buffer, or an alias of it? */
+static bool reads_slots(const struct kernel *k, const struct stask *s, int buffer)
+{
+	const struct graph *g = k->plan->graph;
+	bool is = false;
+
+	for (int b = 0; b < g->buffers.n; b++)
+		is |= (b == buffer || g->buffers.v[b].alias_of == buffer) && stask_reads(s, b);
+	return is;
+}
+
+/* Where a lane's threads copy to shared memory what the same lane reads, a meeting must separate the copy from the reads of
+ * its value, and those reads from the next copy to the slot. */
 static void add_own_accesses(struct meeting_points *x, int entry)
 {
 	const struct kernel *k = x->k;
@@ -139,7 +152,7 @@ static void add_own_accesses(struct meeting_points *x, int entry)
 
 	for (int i = 0; i < k->plan->entries.n; i++)
 		if (entry_at(x, i)->lane == entry_at(x, entry)->lane && x->part[i] == PART_LOOP &&
-		    stask_of_entry(x, i)->phase == k->phase && stask_reads(stask_of_entry(x, i), buffer)) {
+		    stask_of_entry(x, i)->phase == k->phase && i != entry && reads_slots(k, stask_of_entry(x, i), buffer)) {
 			add_order(x, i, entry, 0);
 			add_order(x, entry, i, k->plan->versions[buffer]);
 		}
@@ -217,8 +230,8 @@ static bool solve(struct meeting_points *x, int interval)
 	return raise_u(x, interval, all);
 }
 
-/* Where lanes multiply alternately, each is to copy while another one multiplies, not before it lets it: what writes to shared
- * memory is moved as late as the products allow. All else is as early as these allow. */
+/* Where lanes multiply alternately, a lane should copy while another one multiplies, not before that one can begin. So copies
+ * to shared memory are moved behind as many meetings as the products allow. Everything else is as early as these allow. */
 static void delay_copies(struct meeting_points *x, int interval)
 {
 	int n = x->k->plan->entries.n, *first = arena_copy(&x->k->arena, x->u, (size_t)n, sizeof(*x->u));
@@ -236,9 +249,12 @@ static void delay_copies(struct meeting_points *x, int interval)
 	for (int i = 0; i < n; i++)
 		copies[i] |= others[i];
 	reduce_u(x, interval, copies);
-	for (int i = 0; i < n; i++)	/* a lane without products, and nothing that they wait for, stays as it was */
-		x->u[i] = x->u[i] == INT32_MAX ? first[i] : others[i] ? INT32_MIN / 2 : x->u[i];
-	(void)raise_u(x, interval, others);
+	for (int i = 0; i < n; i++) {	/* no product waits for what is still INT32_MAX: that is as early as it can be, too */
+		others[i] |= x->u[i] == INT32_MAX;
+		x->u[i] = others[i] ? first[i] : x->u[i];
+	}
+	if (!raise_u(x, interval, others))
+		BUG("lane orders that had a solution have none");
 }
 
 /* Sets how often each lane meets the others where, from u. */
@@ -259,8 +275,11 @@ static void set_meetings(struct meeting_points *x, int interval)
 		if (x->greatest[lane] == NONE)
 			continue;
 		n = order_steps(&k->arena, k->plan, lane, k->phase, x->loop, &steps, &ignored, &ignored);
-		for (int i = 1; i < n; i++)
+		for (int i = 1; i < n; i++) {
 			m->before[steps[i].id] = x->u[steps[i].id] - x->u[steps[i - 1].id];
+			if (m->before[steps[i].id] < 0)
+				BUG("sTask %d is before the one that it follows", x->k->plan->entries.v[steps[i].id].task);
+		}
 		m->end[lane] = x->u[steps[0].id] + interval - x->u[steps[n - 1].id];
 		m->last[lane] = x->u[steps[0].id];
 		m->first[lane] = m->last[lane] - interval * x->greatest[lane];
