@@ -101,15 +101,6 @@ static void join_reader(struct player *p, const struct access *from, const struc
 		}
 }
 
-/* Does the list have the buffer, or an alias of it? */
-static bool holds_storage(const struct graph *g, const struct ints *list, int buffer)
-{
-	for (int i = 0; i < list->n; i++)
-		if (list->v[i] == buffer || g->buffers.v[list->v[i]].alias_of == buffer)
-			return true;
-	return false;
-}
-
 static void add_access(struct arena *a, struct accesses *list, const struct access *x)
 {
 	size_t size = (size_t)x->depth * sizeof(x->loop[0]);
@@ -151,8 +142,8 @@ static void play_task(struct player *p, int task)
 {
 	struct arena *a = &p->g->arena;
 	const struct stask *s = &p->g->tasks.v[task];
-	bool reads = holds_storage(p->g, &s->reads, p->buffer);
-	bool writes = holds_storage(p->g, &s->writes, p->buffer);
+	bool reads = graph_holds_storage(p->g, &s->reads, p->buffer);
+	bool writes = graph_holds_storage(p->g, &s->writes, p->buffer);
 	struct moment *now = &p->now;
 	struct access here = p->at;
 	bool first = now->fresh;
@@ -230,8 +221,8 @@ static void reuse_edges(struct player *p)
 
 		for (int s = 0; s < g->tasks.n; s++) {
 			const struct stask *t = &g->tasks.v[s];
-			bool reads = holds_storage(g, &t->reads, p->buffer);
-			bool writes = holds_storage(g, &t->writes, p->buffer);
+			bool reads = graph_holds_storage(g, &t->reads, p->buffer);
+			bool writes = graph_holds_storage(g, &t->writes, p->buffer);
 
 			if (reads || writes)
 				add_edge(g, (struct edge){ .from = s, .to = first, .loop = b->loop, .kind = writes ?

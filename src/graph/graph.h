@@ -147,6 +147,15 @@ const struct graph *graph_at_sizes(struct arena *a, const struct graph *g, const
 /* Append an edge, to first_in and next_in, too; first_in is NONE where there is none yet. */
 void graph_add_edge(struct graph *g, struct edge e);
 
+/* Does the list have the buffer, or an alias of it? */
+static inline bool graph_holds_storage(const struct graph *g, const struct ints *list, int buffer)
+{
+	for (int i = 0; i < list->n; i++)
+		if (list->v[i] == buffer || g->buffers.v[list->v[i]].alias_of == buffer)
+			return true;
+	return false;
+}
+
 int graph_find_task(const struct graph *g, const char *name);		/* NONE */
 int graph_find_buffer(const struct graph *g, const char *name);	/* NONE */
 static inline bool stask_reads(const struct stask *s, int buffer)

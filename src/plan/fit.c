@@ -294,13 +294,10 @@ static void add_lives(const struct relation *r, int lane_replica, int buffer, st
 
 	for (int i = first; i < end; i++) {
 		const struct stask *t = &g->tasks.v[r->inst[i].task];
-		bool touches = false;
 		int until;
 		int64_t s;
 
-		for (int b = 0; b < g->buffers.n; b++)
-			touches |= (b == buffer || g->buffers.v[b].alias_of == buffer) && stask_touches(t, b);
-		if (!touches)
+		if (!graph_holds_storage(g, &t->reads, buffer) && !graph_holds_storage(g, &t->writes, buffer))
 			continue;
 		s = walk_outer(r->walk, t->loop, r->inst[i].seq, loop);
 		until = held_until(r, lane_replica, i);

@@ -34,6 +34,11 @@ NODISCARD enum err_code make_twins(struct program *p, struct err *e);
 
 /* A copy of what tasks of their own change: nodes, tasks and bodies. It borrows the others from p. */
 struct program *build_copy(struct arena *a, const struct program *p);
+/* Add a node that casts the value to the type that it has, and nothing else: what hands it on. Returns its number; it is in the
+ * value's task until that is set. */
+int build_same_value(struct arena *a, struct program *p, int value);
+/* ERR_INPUT: a new task cannot have that name. */
+NODISCARD enum err_code build_check_new_task(const struct program *p, const char *name, struct srcloc loc, struct err *e);
 /* Put a task before or behind another one in the body in which that is. */
 void build_insert(struct arena *a, struct program *p, int next_to, int task, bool behind);
 

@@ -18,6 +18,26 @@ struct program *build_copy(struct arena *a, const struct program *p)
 	return q;
 }
 
+int build_same_value(struct arena *a, struct program *p, int value)
+{
+	struct node n = p->nodes.v[value];
+
+	n.op = OP_CAST;
+	n.arg[0] = value;
+	n.arg[1] = n.arg[2] = n.ref = NONE;
+	n.index = NULL;
+	n.partial = 0;
+	VEC_PUSH(a, &p->nodes, n);
+	return p->nodes.n - 1;
+}
+
+enum err_code build_check_new_task(const struct program *p, const char *name, struct srcloc loc, struct err *e)
+{
+	if (program_find_task(p, name) != NONE)
+		return err_set(e, ERR_INPUT, loc, "program '%s' has a task '%s' already", p->name, name);
+	return check_name("task", name, loc, e);
+}
+
 static void insert(struct arena *a, struct item **v, int *n, int next_to, int task, bool behind)
 {
 	struct item *more = ARENA_ARRAY(a, *n + 1, struct item);
@@ -53,29 +73,20 @@ static enum err_code check_fetch(const struct program *p, const struct fetch *x,
 	if (operand->task == NONE || operand->task == product->task)
 		return err_set(e, ERR_INPUT, x->loc, "'%s' makes its operand of '%s' itself: it cannot be fetched before",
 			p->tasks.v[product->task].name, x->value);
-	if (program_find_task(p, x->name) != NONE)
-		return err_set(e, ERR_INPUT, x->loc, "program '%s' has a task '%s' already", p->name, x->name);
-	return check_name("task", x->name, x->loc, e);
+	return build_check_new_task(p, x->name, x->loc, e);
 }
 
 /* The new task's node is a conversion to the type that the value has. */
 static void fetch(struct arena *a, struct program *p, const struct fetch *x)
 {
-	int product = p->nodes.v[x->node].task, operand = p->nodes.v[x->node].arg[x->arg], to = p->tasks.n;
-	struct node n = p->nodes.v[operand];
+	int product = p->nodes.v[x->node].task, to = p->tasks.n, n = build_same_value(a, p, p->nodes.v[x->node].arg[x->arg]);
 	struct task t = { .name = arena_strdup(a, x->name), .kind = TASK_COMPUTE, .phase = p->tasks.v[product].phase,
 		.loop = p->tasks.v[product].loop, .named = true, .fetches = true, .loc = p->tasks.v[product].loc };
 
-	n.op = OP_CAST;
-	n.arg[0] = operand;
-	n.arg[1] = n.arg[2] = n.ref = NONE;
-	n.index = NULL;
-	n.partial = 0;
-	n.task = to;
-	n.loc = t.loc;
-	VEC_PUSH(a, &t.nodes, p->nodes.n);
-	VEC_PUSH(a, &p->nodes, n);
-	p->nodes.v[x->node].arg[x->arg] = p->nodes.n - 1;
+	p->nodes.v[n].task = to;
+	p->nodes.v[n].loc = t.loc;
+	VEC_PUSH(a, &t.nodes, n);
+	p->nodes.v[x->node].arg[x->arg] = n;
 	VEC_PUSH(a, &p->tasks, t);
 	build_insert(a, p, product, to, false);
 }

@@ -62,28 +62,18 @@ static enum err_code check_step(const struct program *p, const struct split_off 
 static enum err_code check_split_off(const struct program *p, const struct split_off *x, struct err *e)
 {
 	TRY(check_step(p, x, e));
-	if (program_find_task(p, x->name) != NONE)
-		return err_set(e, ERR_INPUT, x->loc, "program '%s' has a task '%s' already", p->name, x->name);
-	return check_name("task", x->name, x->loc, e);
+	return build_check_new_task(p, x->name, x->loc, e);
 }
 
 /* Adds a copy of what is loaded, which all that reads the load reads instead. Returns it. */
 static int add_copy(struct arena *a, struct program *p, int load)
 {
-	struct node copy = p->nodes.v[load];
-	int id = p->nodes.n;
+	int id = build_same_value(a, p, load);
 
-	copy.op = OP_CAST;
-	copy.arg[0] = load;
-	for (int i = 1; i < LEN(copy.arg); i++)
-		copy.arg[i] = NONE;
-	copy.ref = NONE;
-	copy.index = NULL;
-	for (int i = 0; i < p->nodes.n; i++)
-		for (int k = 0; k < LEN(copy.arg); k++)
+	for (int i = 0; i < id; i++)
+		for (int k = 0; k < LEN(p->nodes.v[i].arg); k++)
 			if (p->nodes.v[i].arg[k] == load)
 				p->nodes.v[i].arg[k] = id;
-	VEC_PUSH(a, &p->nodes, copy);
 	return id;
 }
 

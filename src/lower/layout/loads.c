@@ -609,8 +609,10 @@ const struct ring *lower_loaded_ring(const struct kernel *k, int task)
 {
 	int buffer = stask_at(k, task)->writes.v[0];
 
+	if (k->ring_of[buffer] != NONE)
+		return &k->rings.v[k->ring_of[buffer]];
 	for (int i = 0; i < k->rings.n; i++)
-		if (k->rings.v[i].buffer == buffer || lower_staged_in(k, k->rings.v[i].buffer) == buffer)
+		if (lower_staged_in(k, k->rings.v[i].buffer) == buffer)
 			return &k->rings.v[i];
 	BUG("'%s' loads to no ring", stask_at(k, task)->name);
 }

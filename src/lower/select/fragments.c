@@ -191,10 +191,8 @@ static bool may_be_live_in(const struct lowering *c, int buffer, int loop, int a
 
 	for (int t = 0; t < c->g->tasks.n; t++) {
 		const struct stask *s = &c->g->tasks.v[t];
-		bool touches = false;
+		bool touches = graph_holds_storage(c->g, &s->reads, buffer) || graph_holds_storage(c->g, &s->writes, buffer);
 
-		for (int b = 0; b < c->g->buffers.n; b++)
-			touches |= (b == buffer || c->g->buffers.v[b].alias_of == buffer) && stask_touches(s, b);
 		if (touches && program_loop_within(c->p, s->loop, loop))
 			return true;
 		before |= touches && s->position < c->g->tasks.v[any].position;

@@ -12,11 +12,12 @@ static bool reads_own_load(const struct lowering *c, const struct kentry *x, boo
 {
 	int buffer = stask_of(c, x)->writes.v[0];
 
-	for (int i = 0; i < c->lane->entries.n; i++)
-		for (int b = 0; b < c->g->buffers.n; b++)
-			if ((b == buffer || (aliases && c->g->buffers.v[b].alias_of == buffer)) &&
-			    stask_reads(stask_of(c, &c->lane->entries.v[i]), b))
-				return true;
+	for (int i = 0; i < c->lane->entries.n; i++) {
+		const struct stask *s = stask_of(c, &c->lane->entries.v[i]);
+
+		if (aliases ? graph_holds_storage(c->g, &s->reads, buffer) : stask_reads(s, buffer))
+			return true;
+	}
 	return false;
 }
 
@@ -165,18 +166,15 @@ static void signal_thread_load(struct lowering *c, const struct kentry *x)
 		add_arrive(c, x->flag, instance_number(c, stask_of(c, x)->loop), "its part of the load is there");
 }
 
-/* A load by the lane's threads: the plan asks for it, or the copy engine cannot bring the tile. */
-static void load_elements(struct lowering *c, const struct kentry *x, const struct ring *r, const struct node *n)
+/* What the lane's threads copy for the load of entry x: the elements of its slice of ring r, as many at once as can be. The
+ * halves of a load agree on it. */
+static struct role_op *add_move(struct lowering *c, const struct kentry *x, const struct ring *r, enum role_do what)
 {
 	const struct stask *s = stask_of(c, x);
+	const struct node *n = last_node_of(c->k, s);
 	const struct num *inside;
-	struct role_op *o;
+	struct role_op *o = add_op(c, what);
 
-	if (!meets_in_loop(c, x) && reads_own_load(c, x, true))	/* its threads may still read the slot */
-		add_lane_sync(c, "all are done with the slot");
-	add_touch(c, TOUCH_WRITE, TOUCH_SLOT, r->buffer, 0);	/* the first one: verify/run.c */
-	touch_added_values(c, s, n);
-	o = add_op(c, DO_LOAD_THREADS);
 	o->u.move.flag = NONE;
 	o->u.move.run = lower_copy_width(c->k, x->task);
 	c->element_layout = &c->k->target->frag;	/* no part of the lane has columns of its own */
@@ -184,6 +182,20 @@ static void load_elements(struct lowering *c, const struct kentry *x, const stru
 	set_move(c, o, s, n, &r->shape, inside);
 	add_values(c, s, n, &r->shape, inside, true, o);
 	c->element_layout = NULL;
+	return o;
+}
+
+/* A load by the lane's threads: the plan asks for it, or the copy engine cannot bring the tile. */
+static void load_elements(struct lowering *c, const struct kentry *x, const struct ring *r, const struct node *n)
+{
+	const struct stask *s = stask_of(c, x);
+	struct role_op *o;
+
+	if (!meets_in_loop(c, x) && reads_own_load(c, x, true))	/* its threads may still read the slot */
+		add_lane_sync(c, "all are done with the slot");
+	add_touch(c, TOUCH_WRITE, TOUCH_SLOT, r->buffer, 0);	/* the first one: verify/run.c */
+	touch_added_values(c, s, n);
+	o = add_move(c, x, r, DO_LOAD_THREADS);
 	if (o->u.move.run * dtype_bits(o->u.move.type) >= 32)
 		o->u.move.stride = find_stride(c, x, r, o);
 	else
@@ -198,32 +210,16 @@ static void load_elements(struct lowering *c, const struct kentry *x, const stru
 	add_op(c, DO_WARP_SYNC)->why = "all of its threads copy";
 }
 
-/* Sets how a thread goes over the accesses of a load in halves: all are unrolled, so it may advance its addresses where
- * one round of the threads goes on by complete rows, as many as the pattern of addresses has. */
-static void set_accesses(const struct lowering *c, const struct kentry *load, const struct ring *r, struct role_op *o)
-{
-	int64_t threads = (int64_t)c->lane->warps * c->k->target->warp;
-
-	o->u.move.stride = find_stride(c, load, r, o);
-	if (o->u.move.stride.rows != threads * o->u.move.run / o->u.move.cols)
-		o->u.move.stride.rows = 0;
-}
-
-/* The move of load n, of entry x, to ring r, on which both halves agree. */
+/* A half of the load of entry x. All accesses of a thread are unrolled, so it may advance its addresses where one round of
+ * the threads goes on by complete rows, as many as the pattern of addresses has. */
 static struct role_op *add_half(struct lowering *c, const struct kentry *x, const struct ring *r, enum role_do what)
 {
-	const struct stask *s = stask_of(c, x);
-	const struct num *inside;
-	struct role_op *o = add_op(c, what);
+	struct role_op *o = add_move(c, x, r, what);
+	int64_t threads = (int64_t)c->lane->warps * c->k->target->warp;
 
-	o->u.move.flag = NONE;
-	o->u.move.run = lower_copy_width(c->k, x->task);
-	c->element_layout = &c->k->target->frag;
-	inside = walk_ring(c, s, r, &r->shape, o);
-	set_move(c, o, s, last_node_of(c->k, s), &r->shape, inside);
-	add_values(c, s, last_node_of(c->k, s), &r->shape, inside, true, o);
-	c->element_layout = NULL;
-	set_accesses(c, x, r, o);
+	o->u.move.stride = find_stride(c, x, r, o);
+	if (o->u.move.stride.rows != threads * o->u.move.run / o->u.move.cols)
+		o->u.move.stride.rows = 0;
 	return o;
 }
 

@@ -131,17 +131,6 @@ static bool add_demand(struct meeting_points *x, const struct wait *w, const str
 	return true;
 }
 
-/* Does the sTask read the buffer, or an alias of it? */
-static bool reads_slots(const struct kernel *k, const struct stask *s, int buffer)
-{
-	const struct graph *g = k->plan->graph;
-	bool is = false;
-
-	for (int b = 0; b < g->buffers.n; b++)
-		is |= (b == buffer || g->buffers.v[b].alias_of == buffer) && stask_reads(s, b);
-	return is;
-}
-
 /* Where a lane's threads copy to shared memory what the same lane reads, a meeting must separate the copy from the reads of
  * its value, and those reads from the next copy to the slot. */
 static void add_own_accesses(struct meeting_points *x, int entry)
@@ -152,7 +141,7 @@ static void add_own_accesses(struct meeting_points *x, int entry)
 
 	for (int i = 0; i < k->plan->entries.n; i++)
 		if (entry_at(x, i)->lane == entry_at(x, entry)->lane && x->part[i] == PART_LOOP &&
-		    stask_of_entry(x, i)->phase == k->phase && i != entry && reads_slots(k, stask_of_entry(x, i), buffer)) {
+		    stask_of_entry(x, i)->phase == k->phase && i != entry && graph_holds_storage(k->plan->graph, &stask_of_entry(x, i)->reads, buffer)) {
 			add_order(x, i, entry, 0);
 			add_order(x, entry, i, k->plan->versions[buffer]);
 		}
