@@ -471,6 +471,21 @@ static int plan_fetch_l(lua_State *L)
 	return 0;
 }
 
+/* plan:direct{value, ...} */
+static int plan_direct_l(lua_State *L)
+{
+	struct history *h = plan_arg(L, "direct");
+	const char **values;
+	int n;
+
+	lua_settop(L, 2);
+	if (lua_type(L, 2) != LUA_TTABLE)
+		throw_type(L, 2, "direct", "list of values");
+	n = push_names(L, 2, "direct", "value", &values);
+	EDIT(direct, h, values, n);
+	return 0;
+}
+
 /* plan:split_off(value, task); plan:cut is its deprecated name */
 static int plan_split_off_l(lua_State *L)
 {
@@ -713,7 +728,8 @@ void lua_open_plan(lua_State *L)
 		{ "append", plan_append_l }, { "remove", plan_remove_l }, { "move", plan_move_l }, { "insert", plan_insert_l },
 		{ "lane", plan_lane_l }, { "wait", plan_wait_l }, { "unwait", plan_unwait_l }, { "buffers", plan_buffers_l },
 		{ "fill_waits", plan_fill_waits_l }, { "grid", plan_grid_l }, { "split", plan_split_l },
-		{ "split_off", plan_split_off_l }, { "fetch", plan_fetch_l }, { "alias", plan_alias_l }, { "propagate", plan_propagate_l },
+		{ "split_off", plan_split_off_l }, { "fetch", plan_fetch_l }, { "direct", plan_direct_l },
+		{ "alias", plan_alias_l }, { "propagate", plan_propagate_l },
 		{ "cut", plan_split_off_l }, { "place", plan_alias_l },	/* deprecated names */
 		{ "undo", plan_undo_l }, { "redo", plan_redo_l }, { "copy", plan_copy_l }, { "check", plan_check_l },
 		{ "table", plan_table_l }, { "simulate", plan_simulate_l }, { NULL, NULL } };

@@ -190,7 +190,7 @@ end
 function draft.shaping(d)
   local list = {}
   for _, s in ipairs(d.list) do
-    if s[1] == "split_off" or s[1] == "fetch" or s[1] == "split" then list[#list + 1] = s end
+    if s[1] == "split_off" or s[1] == "fetch" or s[1] == "direct" or s[1] == "split" then list[#list + 1] = s end
   end
   return list
 end
@@ -262,7 +262,7 @@ end
 -- Share the work of a lane with so many more, along the axis. Returns their names.
 function draft.split(d, bound, device, lane, axis, ways)
   local at = 1
-  while d.list[at] and (d.list[at][1] == "split_off" or d.list[at][1] == "fetch") do at = at + 1 end
+  while d.list[at] and (d.list[at][1] == "split_off" or d.list[at][1] == "fetch" or d.list[at][1] == "direct") do at = at + 1 end
   table.insert(d.list, at, {"split", axis, ways})
   local tasks, buffers = names_of(d, bound, device)
   local lanes, list, own, waits = draft.lane_names(d, lane, ways), {}, {}, {}

@@ -104,7 +104,7 @@ local signatures = {
   move = {tasks, [0] = tasks, lane = lanes, seu = units, before = tasks, after = tasks},
   insert = {tasks, [0] = tasks, lane = lanes, seu = units, before = tasks, after = tasks},
   wait = {tasks, tasks, [0] = tasks, when = one_of("complete", "issued")}, unwait = {tasks, tasks, [0] = tasks},
-  lane = {lanes}, split = {axes, [0] = tasks}, split_off = {buffers}, fetch = {tasks, [0] = buffers},
+  lane = {lanes}, split = {axes, [0] = tasks}, split_off = {buffers}, fetch = {tasks, [0] = buffers}, direct = {[0] = buffers},
   cut = {buffers}, place = {["*"] = buffers},            -- deprecated names
   alias = {["*"] = buffers},
   grid = {raster = one_of("rows", "columns")},

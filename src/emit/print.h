@@ -68,6 +68,7 @@ struct print {
 	struct buf *out;
 	int indent;
 	VEC(struct read) reads;		/* of the block at hand */
+	const struct frag_layout *layout;	/* of a block with one of its own; NULL: that of values */
 	const struct num *when;		/* all conditions around the value at hand in its expression; NULL: none */
 	/* In it, what all elements of the group have from one address is read once. So it is where fields of 4
 	 * bits are: most of what it does is to read. */
@@ -87,10 +88,10 @@ static inline int warp_threads(const struct print *c)
 	return c->r->target->warp;
 }
 
-/* The layout of values. */
+/* The layout of values, or of those in the block at hand. */
 static inline const struct frag_layout *layout(const struct print *c)
 {
-	return c->role->layout;
+	return c->layout ? c->layout : c->role->layout;
 }
 
 static inline int lane_threads(const struct print *c)

@@ -49,6 +49,25 @@ static void put_prioritized(struct print *c, const struct role_body *b)
 	}
 }
 
+/* A block in which values may lie in another way than around it. */
+static void put_block_of(struct print *c, const struct role_op *o)
+{
+	const struct frag_layout *around = c->layout;
+
+	if (!o->u.region.layout) {
+		put_block(c, o->u.region.note, &o->u.region.body);
+		return;
+	}
+	c->layout = o->u.region.layout;
+	put(c, "{\t/* %s */", o->u.region.note);
+	c->indent++;
+	put_coordinates(c, c->layout);
+	print_body(c, &o->u.region.body);
+	c->indent--;
+	put(c, "}");
+	c->layout = around;
+}
+
 static void put_task(struct print *c, const struct role_op *o)
 {
 	const char *name = role_task_names(c->a, c->r, o), *where = "once a tile";
@@ -254,7 +273,7 @@ static void put_pin(struct print *c, const struct role_op *o)
 static void print_region(struct print *c, const struct role_op *o)
 {
 	switch ((int)o->what) {
-	case DO_BLOCK: put_block(c, o->u.region.note, &o->u.region.body); break;
+	case DO_BLOCK: put_block_of(c, o); break;
 	case DO_TASK: put_task(c, o); break;
 	case DO_TILES: put_tiles(c, o); break;
 	case DO_LOOP: put_loop(c, o); break;

@@ -464,7 +464,8 @@ static bool slices_differ(const struct builder *b, int node, int task)
 /* Let sTask `s` read `node`, made by another task: its own slice if both are split alike; otherwise all slices, or one
  * if all slices make the same. What other threads made must be in shared memory, and so must indices of a load or store,
  * whose threads take elements in an order of their own. If a product reads it, `product` is that, and `operand` says as which
- * of its operands. What is fetched is in shared memory, and in registers behind that. */
+ * of its operands. What is fetched is in shared memory, and in registers behind that; what is made where products take it is
+ * made of what is in shared memory. */
 static void read_value(struct builder *b, int stask, int node, const struct node *product, int operand)
 {
 	const struct node *n = &b->p->nodes.v[node];
@@ -474,8 +475,9 @@ static void read_value(struct builder *b, int stask, int node, const struct node
 	/* where the slices make up one tile, instructions of a product read beyond its own slice */
 	bool alike = split_alike(b, n->task, s->task) && !(product && divided && b->apart[node]) &&
 		!slices_differ(b, node, s->task);
-	bool fetched = task_at(b, n->task)->fetches;
+	bool fetched = task_at(b, n->task)->fetches || task_at(b, n->task)->direct;
 	bool moves = s->kind == TASK_LOAD || (s->kind == TASK_STORE && operand) || task_at(b, s->task)->fetches ||
+		task_at(b, s->task)->direct ||
 		(!alike && (divided || is_divided(b, s->slices, s->split_axis, node))) ||
 		(product && !fetched && (operand == 1 || takes_tile(b, product, node) ||
 			is_contracted_otherwise(b, product, node) || is_multiplied_from_shared(n->type)));
@@ -637,10 +639,15 @@ enum err_code graph_build(struct mem *mem, const struct program *p, const struct
 	(*out)->fetches = ARENA_ARRAY(&(*out)->arena, how->nfetches, const char *);
 	for (int i = 0; i < how->nfetches; i++)
 		(*out)->fetches[(*out)->nfetches++] = arena_strdup(&(*out)->arena, how->fetches[i].value);
+	(*out)->directs = ARENA_ARRAY(&(*out)->arena, how->ndirects, const char *);
+	for (int i = 0; i < how->ndirects; i++)
+		(*out)->directs[(*out)->ndirects++] = arena_strdup(&(*out)->arena, how->directs[i].value);
 	code = how->nsplit_offs ? program_split_off(&(*out)->arena, p, how->split_offs, how->nsplit_offs,
 		&(*out)->program, e) : OK;
 	if (!code && how->nfetches)
 		code = program_fetch(&(*out)->arena, (*out)->program, how->fetches, how->nfetches, &(*out)->program, e);
+	if (!code && how->ndirects)
+		code = program_direct(&(*out)->arena, (*out)->program, how->directs, how->ndirects, &(*out)->program, e);
 	code = code ? code : build(*out, how, e);
 	if (code) {
 		graph_free(*out);

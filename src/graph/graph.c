@@ -181,7 +181,7 @@ const char *task_kind_name(enum task_kind k)
 const struct node *graph_fetched_for(const struct graph *g, const struct stask *s, int *arg)
 {
 	const struct program *p = g->program;
-	int value = p->tasks.v[s->task].nodes.v[0];
+	int value = g->buffers.v[s->writes.v[0]].node;
 
 	for (int i = 0; i < p->nodes.n; i++)
 		for (*arg = 0; p->nodes.v[i].op == OP_MMA && *arg < 2; ++*arg)

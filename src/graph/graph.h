@@ -106,6 +106,8 @@ struct shaping {
 	int nsplit_offs;
 	const struct fetch *fetches;	/* of operands, likewise; their tasks come behind those */
 	int nfetches;
+	const struct direct *directs;	/* values that tasks make where products take them */
+	int ndirects;
 	const struct split *splits;	/* of the tasks, those that are split off or fetch among them */
 	int nsplits;
 	const struct alias *aliases;
@@ -119,11 +121,13 @@ int split_all(const struct program *p, const struct shaping *how, int axis, int 
 
 struct graph {
 	struct arena arena;
-	const struct program *program;	/* borrowed, outlives the graph; with split_offs and fetches applied */
+	const struct program *program;	/* borrowed, outlives the graph; with split_offs, fetches and directs applied */
 	const char **split_offs;	/* of its last tasks but nfetches, which are split off from others: the values' names */
 	int nsplit_offs;
 	const char **fetches;		/* of its last tasks, which fetch operands: the values' names */
 	int nfetches;
+	const char **directs;		/* names of values that are made where products take them */
+	int ndirects;
 	struct tiling tiling;		/* as asked for */
 	struct extents extents;
 	VEC(struct stask) tasks;	/* in program order */
@@ -173,6 +177,16 @@ static inline bool stask_fetches(const struct graph *g, const struct stask *s)
 {
 	return g->program->tasks.v[s->task].fetches;
 }
+/* Does it make an operand of products itself, where these take it? */
+static inline bool stask_is_direct(const struct graph *g, const struct stask *s)
+{
+	return g->program->tasks.v[s->task].direct;
+}
+static inline bool stask_makes_operand(const struct graph *g, const struct stask *s)
+{
+	return stask_fetches(g, s) || stask_is_direct(g, s);
+}
+/* Of either kind: a product that takes the operand, and which operand of it. */
 const struct node *graph_fetched_for(const struct graph *g, const struct stask *s, int *arg);
 
 /* Does the sTask stand in a loop that makes no iteration in any tile? */

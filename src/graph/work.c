@@ -98,9 +98,10 @@ static double operand_bytes(const struct work *w, int arg, double size)
 	return size * (double)(arg ? ceil_div(w->m, rows) * w->n * w->k : w->m * w->k);
 }
 
+/* Is the operand in the registers of the instruction's? */
 static bool is_fetched(const struct builder *b, const struct node *operand)
 {
-	return operand->task != NONE && b->p->tasks.v[operand->task].fetches;
+	return operand->task != NONE && (b->p->tasks.v[operand->task].fetches || b->p->tasks.v[operand->task].direct);
 }
 
 /* A product m x n x k, which reads its operands from shared memory unless they come from registers. */

@@ -205,7 +205,7 @@ enum err_code record_apply(struct history *h, struct plan *p, const struct recor
 	case EDIT_REMOVE:
 		return apply_remove(h, p, r, e);
 	case EDIT_APPEND: case EDIT_MOVE:
-	case EDIT_SPLIT_OFF: case EDIT_FETCH: case EDIT_SPLIT: case EDIT_ALIAS: case EDIT_PROPAGATE: case EDIT_RESTART:
+	case EDIT_SPLIT_OFF: case EDIT_FETCH: case EDIT_DIRECT: case EDIT_SPLIT: case EDIT_ALIAS: case EDIT_PROPAGATE: case EDIT_RESTART:
 		break;			/* of the graph: replay_graph */
 	}
 	return OK;
@@ -222,6 +222,7 @@ int records_first(const struct record *log, int n)
 struct shapings {
 	VEC(struct split_off) split_offs;
 	VEC(struct fetch) fetches;
+	VEC(struct direct) directs;
 	VEC(struct split) splits;
 	VEC(struct alias) aliases;
 };
@@ -299,11 +300,32 @@ static enum err_code read_fetch(struct history *h, const struct record *r, struc
 	return OK;
 }
 
+static enum err_code read_direct(struct history *h, const struct record *r, struct shapings *x, struct err *e)
+{
+	const struct graph *g = h->base;
+	int b;
+
+	for (int i = 0; i < r->b; i++) {
+		TRY(named_buffer(&h->arena, g, r->names[i], r->loc, &b, e));
+		for (int k = 0; k < x->directs.n; k++)
+			if (x->directs.v[k].node == g->buffers.v[b].node)
+				return err_set(e, ERR_INPUT, r->loc, "'%s' is made where products take it already", r->names[i]);
+		for (int k = 0; k < x->fetches.n; k++)
+			if (!strcmp(x->fetches.v[k].value, r->names[i]))
+				return err_set(e, ERR_INPUT, r->loc, "'%s' is fetched for '%s', out of shared memory", r->names[i],
+					g->program->tasks.v[g->program->nodes.v[x->fetches.v[k].node].task].name);
+		if (g->buffers.v[b].node == NONE)
+			return err_set(e, ERR_INPUT, r->loc, "'%s' is a carry, which no single task makes", r->names[i]);
+		VEC_PUSH(&h->arena, &x->directs, ((struct direct){ g->buffers.v[b].node, r->names[i], r->loc }));
+	}
+	return OK;
+}
+
 static struct shaping shaping_of(const struct shapings *x)
 {
 	return (struct shaping){ .split_offs = x->split_offs.v, .nsplit_offs = x->split_offs.n, .fetches = x->fetches.v,
-		.nfetches = x->fetches.n, .splits = x->splits.v, .nsplits = x->splits.n, .aliases = x->aliases.v,
-		.naliases = x->aliases.n };
+		.nfetches = x->fetches.n, .directs = x->directs.v, .ndirects = x->directs.n, .splits = x->splits.v,
+		.nsplits = x->splits.n, .aliases = x->aliases.v, .naliases = x->aliases.n };
 }
 
 static enum err_code read_split(struct history *h, const struct record *r, struct shapings *x, struct err *e)
@@ -352,6 +374,9 @@ static enum err_code replay_graph(struct history *h, const struct record *log, i
 	for (int i = records_first(log, n); i < n; i++)	/* ... or is fetched */
 		if (log[i].kind == EDIT_FETCH)
 			TRY(read_fetch(h, &log[i], &x, e));
+	for (int i = records_first(log, n); i < n; i++)
+		if (log[i].kind == EDIT_DIRECT)
+			TRY(read_direct(h, &log[i], &x, e));
 	for (int i = records_first(log, n); i < n; i++) {
 		const struct record *r = &log[i];
 

@@ -61,6 +61,9 @@ NODISCARD enum err_code history_split_off(struct history *h, const char *value, 
 	struct srcloc loc, struct err *e);
 NODISCARD enum err_code history_fetch(struct history *h, const char *product, const char *const *values, int n,
 	struct srcloc loc, struct err *e);
+/* Let tasks make values where products take them. */
+NODISCARD enum err_code history_direct(struct history *h, const char *const *values, int n, struct srcloc loc,
+	struct err *e);
 /* Let values share registers or memory of others: graph.h. One edit. */
 NODISCARD enum err_code history_alias(struct history *h, const struct alias *v, int n,
 	struct srcloc loc, struct err *e);

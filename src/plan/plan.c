@@ -499,9 +499,9 @@ enum scope plan_scope(const struct plan *p, int buffer)
 		if (lane != NONE && lane != p->entries.v[i].lane)
 			return SCOPE_SHARED;
 		lane = p->entries.v[i].lane;
-		/* a part of the lane has some columns of it alone, if they are not fetched for its instructions */
+		/* a part of the lane has some columns of it alone, if they do not lie as its instructions take them */
 		if (is_first_operand(g, s, buffer) && plan_lane_parts(p, lane, s->phase) > 1 &&
-		    (unit->async || !stask_fetches(g, &g->tasks.v[g->buffers.v[buffer].first])))
+		    (unit->async || !stask_makes_operand(g, &g->tasks.v[g->buffers.v[buffer].first])))
 			return SCOPE_SHARED;
 		/* a thread of a product has its own rows of the result, but needs complete operands */
 		if (s->kind == TASK_MMA && unit->kind != SEU_MATRIX &&

@@ -245,9 +245,13 @@ static const char *fetch_conflict(const struct plan *p, struct arena *a, int fet
 	if (unit->async && arg)
 		return arena_strf(a, "'%s' is asynchronous, and reads the second operand of '%s' from shared memory itself",
 			unit->name, name);
-	if (plan_scope(p, g->tasks.v[fetch].writes.v[0]) == SCOPE_SHARED)
-		return arena_strf(a, "what is fetched is in registers of one lane, in the slices in which '%s' takes it", name);
-	return NULL;
+	if (unit->async && stask_is_direct(g, &g->tasks.v[fetch]))
+		return arena_strf(a, "'%s' is asynchronous, and takes it out of registers without that", unit->name);
+	if (plan_scope(p, g->tasks.v[fetch].writes.v[0]) != SCOPE_SHARED)
+		return NULL;
+	return stask_is_direct(g, &g->tasks.v[fetch]) ? "that takes the operand out of registers of its own lane, in the slices in "
+		"which it is made" : arena_strf(a, "what is fetched is in registers of one lane, in the slices in which '%s' takes it",
+		name);
 }
 
 /* Is the sTask a product of a part of what its tile contracts, on an asynchronous unit? */
@@ -275,16 +279,18 @@ void problem_add_products(const struct plan *p, struct arena *a, struct problems
 		int product, arg;
 		const char *why;
 
-		if (!stask_fetches(g, s))
+		if (!stask_makes_operand(g, s))
 			continue;
 		graph_fetched_for(g, s, &arg);
 		product = reader_of(g, s->writes.v[0]);
 		why = fetch_conflict(p, a, t, product, arg);
 		if (why) {
 			struct problem *pr = problem_add(a, out, PROBLEM_PRODUCT, p->entries.v[plan_entry_of(p, t)].loc,
-				"fetch operands for a synchronous matrix unit, on the lane of the product, and split both alike; or "
-				"take out plan:fetch", "'%s' cannot fetch an operand of '%s': %s", s->name,
-				g->tasks.v[product].name, why);
+				stask_is_direct(g, s) ? "make operands for a synchronous matrix unit, on the lane of the product, and "
+				"split both alike; or take out plan:direct" : "fetch operands for a synchronous matrix unit, on the "
+				"lane of the product, and split both alike; or take out plan:fetch", stask_is_direct(g, s) ?
+				"'%s' cannot make an operand where '%s' takes it: %s" : "'%s' cannot fetch an operand of '%s': %s",
+				s->name, g->tasks.v[product].name, why);
 
 			pr->task = t;
 			pr->other = product;

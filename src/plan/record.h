@@ -8,7 +8,7 @@ enum edit_kind {
 	EDIT_LANE, EDIT_DROP_LANE, EDIT_APPEND, EDIT_MOVE, EDIT_REMOVE, EDIT_WAIT, EDIT_UNWAIT, EDIT_DROP_WAIT,
 	EDIT_VERSIONS, EDIT_GRID,
 	/* edits of the graph, from here on */
-	EDIT_SPLIT_OFF, EDIT_FETCH, EDIT_SPLIT, EDIT_ALIAS, EDIT_PROPAGATE, EDIT_RESTART };
+	EDIT_SPLIT_OFF, EDIT_FETCH, EDIT_DIRECT, EDIT_SPLIT, EDIT_ALIAS, EDIT_PROPAGATE, EDIT_RESTART };
 
 /* One line of the log. Which fields mean what depends on the kind. */
 struct record {

@@ -86,6 +86,12 @@ static void print_fetches(const struct graph *g, struct buf *out)
 	}
 }
 
+static void print_directs(const struct graph *g, struct buf *out)
+{
+	for (int i = 0; i < g->ndirects; i++)
+		buf_printf(out, "%s\"%s\"%s", i ? ", " : "plan:direct{", g->directs[i], i + 1 == g->ndirects ? "}\n" : "");
+}
+
 static bool is_split_alike(const struct graph *g, int a, int b)
 {
 	const struct stask *x = &g->tasks.v[a], *y = &g->tasks.v[b];
@@ -244,6 +250,7 @@ void plan_script(const struct plan *p, struct buf *out)
 {
 	print_split_offs(p->graph, out);
 	print_fetches(p->graph, out);
+	print_directs(p->graph, out);
 	print_splits(p, out);
 	print_aliases(p->graph, out);
 	print_lanes(p, out);

@@ -158,6 +158,8 @@ struct role_op {
 			struct role_body other;		/* IF: the else branch; empty in all others */
 			enum role_section section;
 			const char *note;		/* BLOCK, IF: a comment; NULL */
+			/* BLOCK: all fragments in it lie so, and threads have their coordinates in them; NULL: as around it */
+			const struct frag_layout *layout;
 			const struct num *when;		/* IF */
 			/* LOOP: for (var = from; var < end; var += step). EACH, which is unrolled: var
 			 * from 0 to step - 1. TASK: `of` is the loop of the sTask */

@@ -65,8 +65,8 @@ static double num_instructions(const struct num *x)
 static double frag_elements(const struct cost_context *x, const struct frag *f)
 {
 	switch (f->kind) {
-	case FRAG_FULL: return (double)(f->rows * f->cols) * (f->layout->every_warp && !f->layout->across_warps ? x->warps :
-		f->layout->every_part ? max_i64(f->layout->parts, 1) : 1);
+	case FRAG_FULL: return (double)(f->rows * f->cols) * (f->layout->every_warp && !f->layout->across_warps ? x->warps /
+		max_i64(f->layout->row_parts, 1) : f->layout->every_part ? max_i64(f->layout->parts, 1) : 1);
 	case FRAG_ROW: return (double)f->layout->halves * f->blocks * lane_threads(x);
 	case FRAG_COL: return (double)(frag_groups(f) * f->layout->pair) * lane_threads(x);
 	case FRAG_WORDS: return (double)f->cols * lane_threads(x);

@@ -31,6 +31,8 @@ struct frag_layout {
 	 * columns of every value. 0: they are one. */
 	int parts;
 	bool every_part;		/* of an operand, not a value: each part has all columns */
+	int row_parts;			/* of a second operand that a lane in parts makes: each has an equal range of its rows. 0:
+					 * all have all rows */
 };
 
 static inline bool spread_is(const struct spread *x, const struct spread *y)
@@ -44,7 +46,7 @@ static inline bool layout_is(const struct frag_layout *x, const struct frag_layo
 	return x == y || (x->rows == y->rows && x->cols == y->cols && spread_is(&x->row, &y->row) && spread_is(&x->col, &y->col) &&
 		x->halves == y->halves && x->half == y->half && x->pair == y->pair && x->deep == y->deep &&
 		x->every_warp == y->every_warp && x->across_warps == y->across_warps && x->parts == y->parts &&
-		x->every_part == y->every_part);
+		x->every_part == y->every_part && x->row_parts == y->row_parts);
 }
 
 /* The parts that divide a lane's columns; the warps of one that have rows of their own. */

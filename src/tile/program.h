@@ -159,6 +159,7 @@ struct task {
 	bool named;			/* COMPUTE: by program_task_begin */
 	bool puts;			/* COMPUTE: writes to shared memory what a load has left in registers (program_split_off) */
 	bool fetches;			/* COMPUTE: its value is an operand of a product, as it is (program_fetch) */
+	bool direct;			/* COMPUTE: it makes an operand of products where these take it (program_direct) */
 	VEC(int) nodes;			/* in order of evaluation; MMA: expansions that are operands of the product, then that */
 	struct srcloc loc;
 };
@@ -384,6 +385,17 @@ static inline int task_put_load(const struct program *p, int task)
 /* The same program with tasks of their own, each before its product, that hand on operands: a plan can say when these are
  * fetched. Ids stay as there. ERR_INPUT: the task name is taken, or the product makes the operand itself. */
 NODISCARD enum err_code program_fetch(struct arena *a, const struct program *p, const struct fetch *fetches, int n,
+	const struct program **out, struct err *e);
+
+/* The same program in which the tasks of these values make them where products take them: in the registers of an operand.
+ * Ids stay as there. ERR_INPUT: a value is made in another way than element by element, is not the only result of its task,
+ * or is used by others than products, too. */
+struct direct {
+	int node;
+	const char *value;		/* the name that users know it by */
+	struct srcloc loc;
+};
+NODISCARD enum err_code program_direct(struct arena *a, const struct program *p, const struct direct *directs, int n,
 	const struct program **out, struct err *e);
 
 /* How an axis is used in a phase. */

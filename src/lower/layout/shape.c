@@ -139,12 +139,12 @@ static enum err_code unify_with_carry(struct sides *s, int node, int carry, stru
 	return unify_axes(s, node, c->axis, c->naxes, carry_key(s, carry, 0), e);
 }
 
-/* Is the value fetched to registers? */
+/* Is the value in registers as the operand of a product? */
 static bool is_fetched(const struct sides *s, int node)
 {
 	int task = s->p->nodes.v[node].task;
 
-	return task != NONE && s->p->tasks.v[task].fetches && !is_shared(s, node, NONE);
+	return task != NONE && (s->p->tasks.v[task].fetches || s->p->tasks.v[task].direct) && !is_shared(s, node, NONE);
 }
 
 static enum err_code fix_product(struct sides *s, int node, struct err *e)

@@ -23,7 +23,8 @@ static enum err_code select_operations(struct lowering *c, const struct kentry *
 	case TASK_COMPUTE:
 		if (lower_puts(c->k, s))
 			return select_put(c, x, e);
-		return fetches_steps(c, s) ? select_fetch(c, x, e) : select_compute(c, x, e);
+		return fetches_steps(c, s) ? select_fetch(c, x, e) : makes_steps(c, s) ? select_made(c, x, e) :
+			select_compute(c, x, e);
 	case TASK_STORE:
 		break;
 	}

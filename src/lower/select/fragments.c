@@ -25,11 +25,11 @@ static bool is_one_row(struct lowering *c)
 	return c->one_row == ONE_ROW;
 }
 
-enum err_code lay_out_shape(struct lowering *c, const struct stask *s, const struct shape2 *shape,
-	enum dtype type, struct frag *f, struct err *e)
+enum err_code lay_out_shape_as(struct lowering *c, const struct stask *s, const struct shape2 *shape,
+	enum dtype type, const struct frag_layout *l, struct frag *f, struct err *e)
 {
-	const struct frag_layout *l = c->lane->layout;
 	int warps = c->lane->warps, cols = layout_group_cols(l), high = layout_block_rows(l, warps);
+	int row_parts = l->row_parts > 1 ? l->row_parts : 1;
 	bool has_rows;
 
 	*f = (struct frag){ .height = shape->rows, .width = shape->cols, .type = type, .buffer = NONE,
@@ -45,8 +45,8 @@ enum err_code lay_out_shape(struct lowering *c, const struct stask *s, const str
 	has_rows = shape->nrow || is_one_row(c);
 	f->kind = has_rows ? (shape->ncol ? FRAG_FULL : FRAG_ROW) :
 		shape->ncol ? FRAG_COL : FRAG_SCALAR;
-	f->blocks = (int)ceil_div(f->height, high);
-	f->rows = has_rows ? (int64_t)f->blocks * high : 1;
+	f->blocks = (int)ceil_div(f->height, high * row_parts);
+	f->rows = has_rows ? (int64_t)f->blocks * high * row_parts : 1;
 	f->cols = shape->ncol ? ceil_div(f->width, cols) * cols : 1;
 	f->packed = f->kind == FRAG_FULL && (type == DT_BF16 || type == DT_F16);
 	if (f->rows * f->cols / (c->k->target->warp * warps) > FRAGMENT_MOST)
@@ -54,6 +54,12 @@ enum err_code lay_out_shape(struct lowering *c, const struct stask *s, const str
 			"for the registers of %d warp%s", s->name, (long long)f->height,
 			(long long)f->width, warps, warps == 1 ? "" : "s");
 	return OK;
+}
+
+enum err_code lay_out_shape(struct lowering *c, const struct stask *s, const struct shape2 *shape,
+	enum dtype type, struct frag *f, struct err *e)
+{
+	return lay_out_shape_as(c, s, shape, type, c->lane->layout, f, e);
 }
 
 enum err_code lay_out_node(struct lowering *c, const struct stask *s, int node, struct frag *f, struct err *e)
@@ -111,7 +117,7 @@ static enum err_code use_alias_frag(struct lowering *c, int buffer, int alias, s
 {
 	const struct buffer *b = &c->g->buffers.v[buffer], *of = &c->g->buffers.v[alias];
 
-	if (fetches_steps(c, &c->g->tasks.v[b->first]) || fetches_steps(c, &c->g->tasks.v[of->first]) ||
+	if (stask_makes_operand(c->g, &c->g->tasks.v[b->first]) || stask_makes_operand(c->g, &c->g->tasks.v[of->first]) ||
 	    !has_same_layout(c->k, buffer_shape(c, b), buffer_shape(c, of)))
 		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' cannot be an alias of '%s': their axes "
 			"lie differently in registers", b->name, of->name);
@@ -128,7 +134,8 @@ enum err_code find_buffer_frag(struct lowering *c, int buffer, const struct frag
 		TRY(use_alias_frag(c, buffer, alias, e));
 	if (!c->buffer_frags[buffer]) {
 		new = ARENA_NEW(c->a, struct frag);
-		TRY(fetches_steps(c, first) ? lay_out_fetched(c, first, new, e) : lay_out_buffer(c, buffer, new, e));
+		TRY(fetches_steps(c, first) ? lay_out_fetched(c, first, new, e) : makes_steps(c, first) ?
+			lay_out_made(c, first, new, e) : lay_out_buffer(c, buffer, new, e));
 		new->name = c_identifier(c, "r_", c->g->buffers.v[buffer].name);
 		new->type = c->g->buffers.v[buffer].type;
 		new->versions = c->plan->versions[buffer];

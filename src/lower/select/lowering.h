@@ -161,6 +161,9 @@ NODISCARD enum err_code lay_out_shape(struct lowering *c, const struct stask *s,
 	const struct shape2 *shape, enum dtype type, struct frag *f, struct err *e);
 NODISCARD enum err_code lay_out_node(struct lowering *c, const struct stask *s, int node,
 	struct frag *f, struct err *e);
+/* ... in another layout than that of the lane's values. */
+NODISCARD enum err_code lay_out_shape_as(struct lowering *c, const struct stask *s, const struct shape2 *shape,
+	enum dtype type, const struct frag_layout *l, struct frag *f, struct err *e);
 NODISCARD enum err_code lay_out_buffer(struct lowering *c, int buffer, struct frag *f, struct err *e);
 /* The registers of a buffer, or of a node of the current sTask; laid out by the first call. */
 NODISCARD enum err_code find_buffer_frag(struct lowering *c, int buffer, const struct frag **f, struct err *e);
@@ -381,6 +384,11 @@ void find_contracted_axes(const struct lowering *c, const struct stask *s, struc
 bool fetches_steps(const struct lowering *c, const struct stask *s);
 NODISCARD enum err_code lay_out_fetched(struct lowering *c, const struct stask *s, struct frag *f, struct err *e);
 NODISCARD enum err_code select_fetch(struct lowering *c, const struct kentry *x, struct err *e);
+/* The same of an sTask that makes an operand where k steps take it (plan:direct): its operations are those of any computation,
+ * on values that lie as the operand does. */
+bool makes_steps(const struct lowering *c, const struct stask *s);
+NODISCARD enum err_code lay_out_made(struct lowering *c, const struct stask *s, struct frag *f, struct err *e);
+NODISCARD enum err_code select_made(struct lowering *c, const struct kentry *x, struct err *e);
 /* The matrix instruction for a product with that accumulator. ERR_ILLEGAL: the target has none. */
 NODISCARD enum err_code find_matrix_instruction(struct lowering *c, const struct stask *s,
 	const struct frag *sum, const struct matrix_instruction **out, struct err *e);

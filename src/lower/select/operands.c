@@ -9,6 +9,7 @@ struct step_product {
 	const struct matrix_instruction *by;
 	int from[2];			/* buffers of the operands in shared memory, or of what another sTask fetches; NONE */
 	bool fetched;			/* another sTask fetches one of them */
+	bool made[2];			/* another sTask makes it where it is taken */
 	int together;			/* instructions along the contracted axis whose operands are fetched at once */
 	int depth, steps;		/* contracted elements of a k step, which is `together` instructions; how many k steps */
 };
@@ -122,6 +123,15 @@ static bool can_fetch_words(const struct step_product *x, const struct ring *r, 
 		has_neighbours(x, r, axis, n);
 }
 
+/* Has each thread the same elements in both, whatever the parts of its lane? */
+static bool has_same_elements(const struct frag_layout *x, const struct frag_layout *y)
+{
+	struct frag_layout made = *x;
+
+	made.row_parts = y->row_parts;
+	return layout_is(&made, y);
+}
+
 /* How the operand comes to registers. */
 static enum fetch_by fetch_operand_by(const struct step_product *x, const struct ring *r, const struct frag *to,
 	const struct shape2 *shape)
@@ -192,9 +202,28 @@ static enum err_code fetch_operand(const struct step_product *x, int arg, const 
 	return OK;
 }
 
+static const struct stask *maker_of(const struct lowering *c, int buffer)
+{
+	return &c->g->tasks.v[c->g->buffers.v[buffer].first];
+}
+
 static bool is_fetched(const struct lowering *c, int buffer)
 {
-	return stask_fetches(c->g, &c->g->tasks.v[c->g->buffers.v[buffer].first]);
+	return stask_fetches(c->g, maker_of(c, buffer));
+}
+
+/* The operand has been made where another product takes it: does this one take it there, too? */
+static enum err_code check_made(const struct step_product *x, int arg, const struct frag *f, struct err *e)
+{
+	struct step_product all = *x;
+	struct frag want;
+
+	all.depth *= all.steps;
+	want = operand_frag(&all, arg);
+	if (f->blocks == want.blocks && f->cols == want.cols && f->type == want.type && has_same_elements(f->layout, want.layout))
+		return OK;
+	return err_set(e, ERR_ILLEGAL, x->s->loc, "'%s' takes '%s' in another way than the product for which '%s' makes it",
+		x->s->name, x->c->g->buffers.v[f->buffer].name, maker_of(x->c, f->buffer)->name);
 }
 
 /* An operand of a k step: from its ring, or from registers, which then have the columns of all steps: a product
@@ -209,11 +238,12 @@ static enum err_code step_operand(const struct step_product *x, const struct ken
 		*out = declare_step(x, arg);
 		return fetch_operand(x, arg, x->s, *out, e);
 	}
-	if (x->by->a_layout && !is_fetched(c, buffer))
+	if (x->by->a_layout && !is_fetched(c, buffer) && !makes_steps(c, maker_of(c, buffer)))
 		return err_set(e, ERR_ILLEGAL, x->s->loc, "'%s' takes '%s' out of registers, where it "
 			"does not lie as '%s' wants it; let another lane make it", x->s->name,
 			c->g->buffers.v[buffer].name, x->by->name);
-	return use_registers(c, entry, buffer, TOUCH_READ, out, e);
+	TRY(use_registers(c, entry, buffer, TOUCH_READ, out, e));
+	return makes_steps(c, maker_of(c, buffer)) ? check_made(x, arg, out->frag, e) : OK;
 }
 
 /* Registers of a thread for both operands of an instruction, of all rows and columns. */
@@ -233,8 +263,8 @@ static bool has_equal_columns(const struct frag_layout *a, const struct frag_lay
 }
 
 /* For how many instructions a thread fetches operands at once: as many as `fetch_bytes` hold, if both operands come from
- * rings where these elements are neighbours, the tile is a multiple of so many steps, and there are registers for them;
- * else 1. */
+ * rings where these elements are neighbours, or are made in any order, the tile is a multiple of so many steps, and there are
+ * registers for them; else 1. */
 static int count_together(const struct step_product *x, int task)
 {
 	int n = 1, axis = x->p->along.row[x->p->along.nrow - 1], pair = x->by->b_layout->pair;
@@ -246,12 +276,14 @@ static int count_together(const struct step_product *x, int task)
 	for (int arg = 0; arg < 2; arg++) {
 		const struct ring *r = x->from[arg] != NONE ? ring_of(x->c, x->from[arg]) : NULL;
 
+		if (x->made[arg])
+			continue;
 		/* not if the ring has all of the axis, of which the product takes a tile */
 		if (!r || (r->shape.full_axes & ~x->p->at.full_axes) >> axis & 1 || !can_fetch_words(x, r, n * pair))
 			return 1;
 	}
 	/* what is fetched has the registers of all steps as it is */
-	return x->fetched || has_registers_for_all(x->c, task, n * operand_words(x)) ? n : 1;
+	return x->fetched || x->made[0] || x->made[1] || has_registers_for_all(x->c, task, n * operand_words(x)) ? n : 1;
 }
 
 static void add_product(const struct step_product *x, struct frag_at a, struct frag_at b)
@@ -281,6 +313,7 @@ static enum err_code find_steps(struct step_product *x, struct err *e)
 		int operand = x->p->mma->arg[arg], buffer = buffer_of_node(c, x->s, operand);
 
 		x->from[arg] = has_ring(c, buffer) ? buffer : NONE;
+		x->made[arg] = !has_ring(c, buffer) && makes_steps(c, maker_of(c, buffer));
 		if (has_ring(c, buffer) || !is_fetched(c, buffer))
 			continue;
 		x->fetched = true;
@@ -294,7 +327,7 @@ static enum err_code find_steps(struct step_product *x, struct err *e)
 	return OK;
 }
 
-/* The product for which an sTask fetches, of the same slice if it is split likewise. */
+/* The product for which an sTask fetches, or makes an operand, of the same slice if it is split likewise. */
 static const struct stask *product_of_fetch(const struct lowering *c, const struct stask *s, int *arg)
 {
 	int task = graph_fetched_for(c->g, s, arg)->task, first = 0;
@@ -304,18 +337,26 @@ static const struct stask *product_of_fetch(const struct lowering *c, const stru
 	return &c->g->tasks.v[first + (c->g->tasks.v[first].slices == s->slices ? s->slice : 0)];
 }
 
-bool fetches_steps(const struct lowering *c, const struct stask *s)
+static bool serves_steps(const struct lowering *c, const struct stask *s)
 {
 	const struct seu *unit;
 	int arg;
 
-	if (!stask_fetches(c->g, s))
-		return false;
 	unit = seu_of(c->k, (int)(product_of_fetch(c, s, &arg) - c->g->tasks.v));
 	return unit->kind == SEU_MATRIX && !unit->async;
 }
 
-/* The product for which an sTask fetches, and its steps. */
+bool fetches_steps(const struct lowering *c, const struct stask *s)
+{
+	return stask_fetches(c->g, s) && serves_steps(c, s);
+}
+
+bool makes_steps(const struct lowering *c, const struct stask *s)
+{
+	return stask_is_direct(c->g, s) && !has_ring(c, s->writes.v[0]) && serves_steps(c, s);
+}
+
+/* The product for which an sTask fetches or makes an operand, and its steps. */
 static enum err_code find_fetched_for(struct lowering *c, const struct stask *s, struct sync_product *p, struct step_product *x,
 	int *arg, struct err *e)
 {
@@ -355,6 +396,60 @@ enum err_code select_fetch(struct lowering *c, const struct kentry *entry, struc
 	x.steps = 1;
 	TRY(use_registers(c, entry, s->writes.v[0], TOUCH_WRITE, &to, e));
 	return fetch_operand(&x, arg, s, to, e);
+}
+
+/* The layout of all values of an sTask that makes an operand: that of the operand, of which each part of the lane has its rows. */
+static enum err_code find_made_layout(struct lowering *c, const struct stask *s, const struct frag_layout **out, struct err *e)
+{
+	struct sync_product p;
+	struct step_product x;
+	struct frag_layout *l;
+	int arg;
+
+	TRY(find_fetched_for(c, s, &p, &x, &arg, e));
+	if (dtype_bits(x.s->work.operand[arg]) != 16)
+		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' makes an operand of %s; where a product takes it, one of 16 bits can be "
+			"made", s->name, dtype_name(x.s->work.operand[arg]));
+	l = arena_copy(c->a, step_layout(&x, arg), 1, sizeof(*l));
+	if (arg && layout_parts(c->lane->layout) > 1)
+		l->row_parts = layout_parts(c->lane->layout);
+	*out = l;
+	return OK;
+}
+
+enum err_code lay_out_made(struct lowering *c, const struct stask *s, struct frag *f, struct err *e)
+{
+	const struct buffer *b = &c->g->buffers.v[s->writes.v[0]];
+	const struct frag_layout *l;
+
+	TRY(find_made_layout(c, s, &l, e));
+	return lay_out_shape_as(c, s, &c->k->node_shape[b->node], b->type, l, f, e);
+}
+
+/* The sTask computes as any other, in a lane whose values lie as the operand. */
+enum err_code select_made(struct lowering *c, const struct kentry *x, struct err *e)
+{
+	const struct klane *lane = c->lane;
+	struct klane *as = arena_copy(c->a, lane, 1, sizeof(*lane));
+	const struct frag *to;
+	struct role_body *outer;
+	struct role_op *block;
+	enum err_code code;
+
+	TRY(find_buffer_frag(c, stask_of(c, x)->writes.v[0], &to, e));
+	as->layout = to->layout;
+	block = add_block(c, "in the layout of an operand");
+	block->u.region.layout = as->layout;
+	outer = enter_body(c, &block->u.region.body);
+	c->lane = as;
+	if (to->layout->row_parts > 1)
+		c->first_row = MUL(DIV(V(c, VAR_THREAD, NONE), N(c, layout_row_warps(lane->layout, lane->warps) *
+			c->k->target->warp)), N(c, to->rows / to->layout->row_parts));
+	code = select_compute(c, x, e);
+	c->first_row = NULL;
+	c->lane = lane;
+	leave_body(c, outer);
+	return code;
 }
 
 enum err_code select_step_products(struct lowering *c, const struct kentry *entry,

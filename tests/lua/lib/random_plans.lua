@@ -557,6 +557,13 @@ local function fetch(plan, info, in_parts)
   end
 end
 
+-- Let tasks make operands of products where these take them.
+local function direct(plan, info)
+  for _, t in ipairs(plan.tasks) do
+    if t.kind == "compute" and chance(0.8) and pcall(plan.direct, plan, {t.writes[1]}) then info.directs = (info.directs or 0) + 1 end
+  end
+end
+
 -- What the statements of a plan say, as lists of the calls' arguments.
 function M.calls(plan)
   local calls = {}
@@ -699,6 +706,7 @@ function M.try_wild(name, bound, tile)
   local good, why = pcall(function()
     plan = mr.plan(bound:graph{tile = tile}, M.device)
     if M.shapes then shape(plan, info) end
+    if M.directs then direct(plan, info) end
     if M.fetches then fetch(plan, info, true) end
     if chance(0.4) then wild_split(plan, info) end
     local spec = lanes(plan, 1)
@@ -723,6 +731,7 @@ local function try(name, spread)
   local info = {program = name, ways = ways, wide = wide}
   if M.shapes then shape(plan, info) end
   local staged = M.staged and stage(plan, info)
+  if M.directs then direct(plan, info) end
   if M.fetches then fetch(plan, info, ways == 1) end
   if ways > 1 then plan:split("m", ways) end
   local spec = lanes(plan, wide, spread)
