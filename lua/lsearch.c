@@ -137,6 +137,7 @@ static int search_neighbours_l(lua_State *L)
 static void push_traits(lua_State *L, const struct program *p, const struct choice *c, int spare)
 {
 	const struct { const char *name; double x; } traits[] = { { "split off", c->split_off },
+		{ "unit", c->on_second ? 2 : 0 },
 		{ "ways", c->ways }, { "columns", c->split == SPLIT_COLUMNS },
 		{ "depth parts", c->split == SPLIT_DEPTH }, { "warps", c->warps / 4.0 }, { "replicas", c->replicas },
 		{ "warp_columns", c->columns / 4.0 },

@@ -4,7 +4,8 @@
 -- of a part that plans with similar traits (tiles, lanes, orders, spare registers) share; and of noise. So the covariance of
 -- two plans is spread^2 * (BIAS^2 + SHAPE^2 * similarity), where similarity is the squared-exponential kernel of their
 -- traits, and the posterior follows from the Cholesky factor of the covariances (Rasmussen and Williams, Gaussian Processes
--- for Machine Learning, 2006, algorithm 2.1). One measurement tells something about all plans, most about similar ones.
+-- for Machine Learning, 2006, algorithm 2.1). One measurement tells something about all plans, most about similar ones. Plans
+-- with products on different matrix units share only a part of the bias, as each unit has numbers of its own in the model.
 -- Before the first one, the device's stated uncertainty is the spread: nine of ten errors are within it.
 
 local belief = {}
@@ -12,6 +13,7 @@ belief.__index = belief
 
 local NINETY <const> = 1.645                            -- standard deviations: nine of ten are nearer to the mean
 local BIAS <const>, SHAPE <const> = 1.5, 1              -- in units of the spread; little is known of a bias
+local ACROSS <const> = 0.5                              -- the part of the bias that plans with different matrix units share
 local LENGTH <const> = 2                                -- length scale, in units of weighted traits
 local PRIOR <const> = 4                                 -- measurements that the prior of the scale counts as
 local NOISE <const> = 0.015                             -- relative: of measured times, and of what no trait explains
@@ -49,7 +51,10 @@ belief.similarity = similarity
 -- A candidate without traits gets one of its own: it is similar to no other.
 local function traits_of(c) return c.traits or {[c] = 100} end
 
-function belief:covariance(a, b) return self.spread ^ 2 * (BIAS ^ 2 + SHAPE ^ 2 * similarity(a, b)) end
+function belief:covariance(a, b)
+  local shared = (a.unit or 0) == (b.unit or 0) and 1 or ACROSS
+  return self.spread ^ 2 * (BIAS ^ 2 * shared + SHAPE ^ 2 * similarity(a, b))
+end
 
 -- For a plan with these traits: the next row of the Cholesky factor, and the posterior mean and variance of its error.
 function belief:extend(traits)

@@ -78,6 +78,7 @@ static void end_occurrence(struct reader *r, const struct task_price *t)
 	sum->drain = fewer(sum->drain, t->drain);
 	sum->drain_after = fewer(sum->drain_after, t->drain_after);
 	sum->steps += t->steps;
+	sum->fetch_lane += t->fetch_lane;
 	sum->fetches |= t->fetches;
 	sum->boxes += t->boxes;
 	sum->issued += t->issued;
@@ -99,6 +100,7 @@ static void finish_tasks(struct reader *r)
 		t->before = op_cost_times(t->before, share);
 		t->after = op_cost_times(t->after, share);
 		t->steps *= share;
+		t->fetch_lane *= share;
 		t->boxes *= share;
 		t->issued *= share;
 		t->row_boxes *= share;
@@ -137,6 +139,8 @@ static void read_inside(struct reader *r, const struct role_op *o, struct op_cos
 	if (o->what == DO_PRODUCT)
 		t->steps += runs * o->u.product.steps * o->u.product.col_steps * o->u.product.sum.frag->blocks;
 	r->multiplied |= o->what == DO_PRODUCT;
+	if (o->what == DO_FETCH)
+		t->fetch_lane += runs * s.lane;
 	t->fetches |= o->what == DO_FETCH;
 }
 
@@ -427,6 +431,32 @@ static void cover_fetches(struct price *x, const struct plan *p, int phase, cons
 	}
 }
 
+/* A synchronous product fetches the operands of a step while it multiplies those of the step before, as compilers unroll its
+ * steps and order their instructions so: it takes the longer of both, and the shorter one once, for the first step. Where
+ * several warps share a quarter's unit, that is under the products of others. Where operands are converted between their fetch
+ * and their product, these instructions are what the lane waits for. */
+static void cover_own_fetches(struct price *x, const struct plan *p, int phase)
+{
+	struct pace pace = { p->device->eus, p->device->clock_hz };
+
+	for (int i = 0; i < p->entries.n; i++) {
+		const struct entry *en = &p->entries.v[i];
+		const struct stask *s = &p->graph->tasks.v[en->task];
+		struct task_price *t = &x->tasks[en->task];
+		const struct seu *u = &p->device->seu[en->seu];
+		const struct matrix_instruction *by = s->phase == phase && s->kind == TASK_MMA && u->kind == SEU_MATRIX && !u->async ?
+			target_matrix(target_of(p->device), false, false, s->work.type) : NULL;
+		int warps = lane_warps(p, en->lane);
+		double product, steps;
+
+		if (!by || (by->fnuz | by->as_f16) & (1u << s->work.operand[0] | 1u << s->work.operand[1]))
+			continue;
+		product = device_cost(p->device, en->seu, &s->work, warps, pace).alone;
+		steps = fmax(1, (double)s->work.k / matrix_depth(by, s->work.type)) * fmax(1, warps / (double)QUARTERS);
+		t->before.lane -= fmin(t->fetch_lane, product) * (1 - 1 / steps);
+	}
+}
+
 /* Replicas of a lane have the same operations, so the last one stands for all. */
 void price_add(struct price *x, const struct plan *own, int phase, const struct role_program *p)
 {
@@ -452,6 +482,7 @@ void price_add(struct price *x, const struct plan *own, int phase, const struct 
 	}
 	finish_tasks(&r);
 	cover_fetches(x, own, phase, r.context.vector);
+	cover_own_fetches(x, own, phase);
 	join_groups(ph, x, phase);
 }
 

@@ -64,6 +64,7 @@ struct task_price {
 					 * when the lane continues; NONE: it does not wait */
 	double steps;			/* instructions of its product */
 	bool fetches;			/* it fetches operands itself */
+	double fetch_lane;		/* ... in so many cycles of the lane, which are in `before` */
 	double boxes, issued;		/* boxes for the copy engine; those that one thread issues */
 	double row_boxes;		/* boxes of a row each, which threads of all warps issue */
 	double copies;			/* operations that issue boxes */

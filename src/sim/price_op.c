@@ -48,17 +48,48 @@ static double lane_threads(const struct cost_context *x)
 
 /* ---- expressions ---------------------------------------------------------------------- */
 
+static bool is_power_of_two(const struct num *x)
+{
+	return num_is_const(x) && x->k > 0 && !(x->k & (x->k - 1));
+}
+
+/* Instructions of the expression's own operation, without its arguments. */
+static double own_instructions(const struct num *x)
+{
+	if (x->op == NUM_CONST || x->op == NUM_VAR)
+		return 0;
+	if ((x->op != NUM_DIV && x->op != NUM_MOD) || is_power_of_two(x->b))
+		return 1;
+	return num_is_const(x->b) ? SHORT_DIVIDE : LONG_DIVIDE;
+}
+
 /* Instructions to evaluate an index expression. */
 static double num_instructions(const struct num *x)
 {
-	if (!x || x->op == NUM_CONST || x->op == NUM_VAR)
-		return 0;
-	double arguments = num_instructions(x->a) + num_instructions(x->b) + num_instructions(x->c);
-	if (x->op != NUM_DIV && x->op != NUM_MOD)
-		return arguments + 1;
-	if (num_is_const(x->b) && x->b->k > 0 && !(x->b->k & (x->b->k - 1)))	/* a power of two */
-		return arguments + 1;
-	return arguments + (num_is_const(x->b) ? SHORT_DIVIDE : LONG_DIVIDE);
+	return !x ? 0 : own_instructions(x) + num_instructions(x->a) + num_instructions(x->b) + num_instructions(x->c);
+}
+
+/* How many of these depend on each other, one after the other. */
+static double num_depth(const struct num *x)
+{
+	return !x ? 0 : own_instructions(x) + fmax(num_depth(x->a), fmax(num_depth(x->b), num_depth(x->c)));
+}
+
+/* Is it the same in all iterations? So is what a thread's position in the tile alone says. */
+static bool is_invariant(const struct num *x)
+{
+	if (!x)
+		return true;
+	if (x->op == NUM_VAR)
+		return x->var >= VAR_THREAD && x->var <= VAR_EACH;
+	return x->op != NUM_ELEMENT && x->op != NUM_TILE_AT && is_invariant(x->a) && is_invariant(x->b) && is_invariant(x->c);
+}
+
+/* The instructions that are left in a loop from which a compiler moves those that are the same in all iterations. */
+static double varying_instructions(const struct num *x)
+{
+	return is_invariant(x) ? 0 : own_instructions(x) + varying_instructions(x->a) + varying_instructions(x->b) +
+		varying_instructions(x->c);
 }
 
 /* Elements of the fragment that all threads of the lane hold; one that several threads hold counts for each. */
@@ -268,21 +299,49 @@ static struct op_cost price_store_ring(const struct cost_context *x, const struc
 	return s;
 }
 
+/* ... and how many of them depend on each other: those of the index that takes the longest, then a multiplication and
+ * an addition for each dimension. */
+static double index_depth(const struct role_op *o)
+{
+	double depth = 0;
+
+	for (int d = 0; d < o->u.move.rank; d++)
+		depth = fmax(depth, num_depth(o->u.move.index[d].at) + (o->u.move.index[d].value ? ACCESS : 0));
+	return depth + o->u.move.rank;
+}
+
+/* Copies by threads whose addresses do not go on by strides. If they are unrolled, the compiler computes before the loop
+ * what a thread's position adds to their addresses, and for all of them together what the iteration adds; so each
+ * takes an addition, its condition, and what an index read from memory takes. If they are not unrolled, the
+ * instructions of a round depend on each other, and rounds do not overlap. */
+static struct op_cost price_addressed_copies(const struct cost_context *x, const struct role_op *o, double rounds)
+{
+	double address = num_instructions(o->u.move.address), values = 0;
+	struct op_cost s;
+
+	if (!role_unrolls_accesses(o, (int64_t)lane_threads(x))) {
+		s = instructions(x, rounds * (ROUND + index_instructions(o) + address) * lane_threads(x));
+		s.lane = fmax(s.lane, rounds * ((ROUND + index_depth(o)) * x->vector->chain + x->vector->latency));
+		return s;
+	}
+	for (int d = 0; d < o->u.move.rank; d++)
+		values += o->u.move.index[d].value ? DIMENSION + ACCESS : 0;
+	s = instructions(x, rounds * (COPY + varying_instructions(o->u.move.inside) + values) * lane_threads(x));
+	s.lane += index_depth(o) * x->vector->chain + (values > 0 ? x->vector->latency : 0);
+	return s;
+}
+
 /* Copies of chunks, `run` contiguous elements each. Asynchronous copies are all in flight before the lane waits
  * for them, if it does; single elements go through registers, TOGETHER at a time. */
 static struct op_cost price_load_threads(const struct cost_context *x, const struct role_op *o)
 {
 	double bytes = o->u.move.run * dtype_bits(o->u.move.type) / 8.0;
 	double chunks = (double)o->u.move.elements / o->u.move.run, rounds = ceil(chunks / lane_threads(x));
-	double n = o->u.move.shifted ? SHIFT : o->u.move.stride.rows ? COPY : ROUND + index_instructions(o) +
-		num_instructions(o->u.move.address);
-	struct op_cost s = instructions(x, rounds * n * lane_threads(x));
+	struct op_cost s = o->u.move.shifted || o->u.move.stride.rows ?
+		instructions(x, rounds * (o->u.move.shifted ? SHIFT : COPY) * lane_threads(x)) :
+		price_addressed_copies(x, o, rounds);
 
 	s.lane = fmax(s.lane, accesses(x, chunks, bytes).lane);
-	/* measured: a gather of 128 x 32 bf16 with two, four, eight warps takes 810, 510, 350 cycles, flags included */
-	if (!o->u.move.stride.rows)
-		s.lane = fmax(s.lane, rounds * (n * x->vector->chain +
-			(role_unrolls_accesses(o, (int64_t)lane_threads(x)) ? 0 : x->vector->latency)));
 	if (o->u.move.shifted)
 		s.global_reads = ceil(rounds / o->u.move.in_flight);
 	else

@@ -211,7 +211,7 @@ tap.ok(cycles(2, 1) < 0.95 * cycles(1, 0), "a product covers the fetches for the
 
 -- Suggestions have it, with all that it takes.
 local in_order = dofile(dir .. "lib/in_order.lua")
-local alone = in_order(mr.device "a100", mr.examples.gemm{m = 2048, n = 2048, k = 2048}, {m = 128, n = 128, k = 64}, 4, {a = 3, b = 3})
+local alone = in_order(mr.device "a100", mr.examples.gemm{m = 2048, n = 2048, k = 2048}, {m = 128, n = 128, k = 32}, 4, {a = 4, b = 4})
 local _, tried = alone:simulate():why()
 local found
 for _, change in ipairs(tried) do found = found or change.text:find "plan:fetch" and change end

@@ -133,6 +133,21 @@ near(new_belief(0):expected_improvement({predicted = 1}, 2), math.log(2), 0, "  
 local few, many = belief:expected_improvement({predicted = 0.95, traits = wide}, 1), belief:expected_improvement({predicted = 1, traits = {ways = 9}}, 1)
 ok(many > few and few >= 0, "who is less sure may improve more, though predicted to be slower", few, many)
 
+-- Two matrix units: the model takes the first one's plans to be 1.6 times as fast as they are, and is right about the other's.
+local two, ms = {}, {}
+for unit = 0, 1 do
+  for i = 1, 12 do
+    local script = ("%d.%d"):format(unit, i)
+    two[#two + 1] = {script = script, predicted = (unit == 0 and 1 or 1.4) * (1 + 0.01 * i) * 1e-3, traits = {unit = 2 * unit, ways = i / 4}}
+    ms[script] = two[#two].predicted * 1e3 * (unit == 0 and 1.6 or 1)
+  end
+end
+local r = measure(nil, nil, two, {server = device(ms), uncertainty = 0.135, final = false})
+ok(r.best.script == "1.1", "where the model flatters one matrix unit, the other's plans are measured, too", r.best.script)
+for _, c in ipairs(two) do c.traits.unit = nil end
+r = measure(nil, nil, two, {server = device(ms), uncertainty = 0.135, final = false})
+ok(r.best.script:find "^0", "which those of the same unit would not be", r.best.script)
+
 ---- the best is found -------------------------------------------------------------------------
 
 local most, worst = 0, 1
@@ -147,7 +162,7 @@ ok(worst >= 0.99, ("of 300 plans, in 20 spaces, the best or one within 1 %% is f
 ok(most <= 40, ("with at most 40 trials: %d"):format(most))
 
 local candidates, times, best = space(300, 1.0, 0.005, 5)
-local r = measure(nil, nil, candidates, {server = device(times), uncertainty = 0.1})
+r = measure(nil, nil, candidates, {server = device(times), uncertainty = 0.1})
 local few = r.trials
 ok(best / times[r.best.script] >= 0.99 and few <= 15, "a model that proves to be good needs few trials", few)
 candidates, times, best = space(300, 1.4, 0.005, 5)
