@@ -178,7 +178,17 @@ static void print_pack(struct print *c, const struct role_op *o)
 	const char *word = arena_strf(c->a, "%s%s", frag_name(c, o->u.pack.to), frag_word(c, f, "j"));
 	const char *pack = dtype_name(o->u.pack.type);
 
-	put(c, "%s{", each(c, f, "bjh"));
+	if (o->u.pack.groups > 1) {
+		put(c, "%sEACH(jj, %d) %s{", each(c, f, "b"), frag_groups(f) / o->u.pack.groups, each(c, f, "h"));
+		begin_reads(c, o->u.pack.value);
+		put(c, "\tconst int first = %d * jj;", o->u.pack.groups);
+		put_wide_reads(c, "\t");
+		c->indent++;
+		put(c, "EACH(g, %d) {", o->u.pack.groups);
+		put(c, "\tconst int j = first + g;");
+	} else {
+		put(c, "%s{", each(c, f, "bjh"));
+	}
 	if (begin_reads(c, o->u.pack.value))
 		put_reads(c, "\t");
 	put(c, "\tfloat y[%d]; %sy[e] = %s;", f->layout->pair, each(c, f, "e"), is_tested(o->u.pack.inside) ?
@@ -190,6 +200,10 @@ static void print_pack(struct print *c, const struct role_op *o)
 	else
 		put(c, "\t%s %s = pack_%s(y[e], y[e + 1]); }", each_word(c, f), word, pack);
 	put(c, "}");
+	if (o->u.pack.groups > 1) {
+		c->indent--;
+		put(c, "}");
+	}
 }
 
 static void print_keep(struct print *c, const struct role_op *o)

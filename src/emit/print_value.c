@@ -377,7 +377,7 @@ static bool has_nibbles(const struct val *v)
  * all? */
 static bool is_read_once(const struct print *c, const struct val *v, const struct num *when)
 {
-	return v->together > 1 || (c->shares_reads && !num_uses(v->num, VAR_E) && !(when && num_uses(when, VAR_E)));
+	return v->together > 1 || v->groups > 1 || (c->shares_reads && !num_uses(v->num, VAR_E) && !(when && num_uses(when, VAR_E)));
 }
 
 /* Number of the read among those of the block; NONE. */
@@ -451,6 +451,8 @@ void put_reads(struct print *c, const char *indent)
 	for (int i = 0; i < c->reads.n; i++) {
 		const struct val *v = c->reads.v[i].of;
 
+		if (v->groups > 1)
+			continue;
 		if (v->together == 1) {
 			put_shared_read(c, indent, i);
 			continue;
@@ -463,13 +465,51 @@ void put_reads(struct print *c, const char *indent)
 		const char *part = parts == 1 ? "" : arena_strf(c->a, "EACH(part, %d) ", parts);
 		const char *first = parts == 1 ? "0" : arena_strf(c->a, "%d * part", v->together);
 		const char *to = parts == 1 ? arena_strf(c->a, "v%d", i) : arena_strf(c->a, "v%d + %d * part", i, words);
-		const char *read = words == 1 ? arena_strf(c->a, "*(%s) = shared_u32(%s)", to, from) :
+		const char *read = words <= 1 ? arena_strf(c->a, "*(%s) = shared_u%d(%s)", to, words ? 32 : 16, from) :
 			arena_strf(c->a, "shared_%d(%s, %s)", 4 * words, to, from);
 
 		c->vectors |= words > 1 || in_float(v->from);
-		put(c, "%su32 v%d[%d]; %s{ const int e = %s; %s%s; }", indent, i, pair * bits / 32, part, first,
+		put(c, "%su32 v%d[%d]; %s{ const int e = %s; %s%s; }", indent, i, (int)max_i64(pair * bits / 32, 1), part, first,
 			when && !slot ? arena_strf(c->a, "if (%s) ", num(c, when)) : "", read);
 	}
+}
+
+/* Words of a read of a group: several neighbours, or one number of at most 32 bits. */
+static int words_of_group(const struct val *v)
+{
+	return v->together > 1 ? v->together * dtype_bits(v->from) / 32 : 1;
+}
+
+void put_wide_reads(struct print *c, const char *indent)
+{
+	for (int i = 0; i < c->reads.n; i++) {
+		const struct val *v = c->reads.v[i].of;
+		int words = words_of_group(v) * (v->same ? 1 : v->groups);
+		const char *get = words > 1 ? arena_strf(c->a, "shared_%d(v%d, %s)", 4 * words, i, num(c, v->num)) :
+			v->together > 1 ? arena_strf(c->a, "v%d[0] = shared_u32(%s)", i, num(c, v->num)) :
+			arena_strf(c->a, "v%d[0] = %s", i, shared_get(c, v->from, num(c, v->num)));
+
+		if (v->groups < 2)
+			continue;
+		c->vectors |= words > 1 || in_float(v->from);
+		if (c->reads.v[i].when)
+			get = arena_strf(c->a, "if (%s) %s; else EACH(i, %d) v%d[i] = 0", num(c, c->reads.v[i].when), get, words, i);
+		put(c, "%s%s v%d[%d]; { const int j = first, e = 0; %s; }", indent, v->together > 1 ? "u32" : bits_type(v->from), i, words, get);
+	}
+}
+
+/* ... of the element at hand, in group number g of those that are read at once. */
+static const char *wide_bits(struct print *c, const struct val *v, int i)
+{
+	int bits = dtype_bits(v->from), words = words_of_group(v), per = 32 / bits;
+	const char *group = v->same ? "" : words > 1 ? arena_strf(c->a, "g * %d + ", words) : "g + ", *word;
+
+	if (v->together == 1)
+		return arena_strf(c->a, "v%d[%s]", i, v->same ? "0" : "g");
+	word = arena_strf(c->a, "v%d[%se / %d]", i, group, per);
+	if (bits == 32)
+		return arena_strf(c->a, in_float(v->from) ? "bits_float(%s)" : "%s", word);
+	return bits == 16 ? arena_strf(c->a, "half_of(%s, e & 1)", word) : arena_strf(c->a, "(u8)(%s >> 8 * (e & 3))", word);
 }
 
 /* What shared memory holds of the element at hand. */
@@ -479,6 +519,8 @@ static const char *shared_bits(struct print *c, const struct val *v)
 
 	if (i == NONE)
 		return shared_get(c, v->from, num(c, v->num));
+	if (v->groups > 1)
+		return wide_bits(c, v, i);
 	if (c->reads.v[i].of->together == 1)
 		return arena_strf(c->a, "v%d", i);
 	if (bits == 32)

@@ -61,7 +61,7 @@ static const char *value_text(const struct dump *d, const struct val *v)
 	case VAL_FLIPPED: return arena_strf(d->a, "%s in column ~ %lld", frag_text(d, v->frag), (long long)v->flips);
 	case VAL_NODE: return arena_strf(d->a, "x%d", v->node);
 	case VAL_SHARED:
-		return arena_strf(d->a, "shared %s%s [%s]", v->together > 1 ? arena_strf(d->a, "%d ", v->together) : "",
+		return arena_strf(d->a, "shared %s%s [%s]", val_at_once(v) > 1 ? arena_strf(d->a, "%d ", val_at_once(v)) : "",
 			dtype_name(v->from), number_text(d, v->num));
 	case VAL_OP: case VAL_CAST: return call_text(d, v);
 	case VAL_FIELD: return arena_strf(d->a, "field of %s", value_text(d, v->arg[0]));

@@ -388,8 +388,8 @@ static void find_passing(void *ctx, struct frag_at at)
 /* Adds the words, but for the first, of the neighbours that v reads together. */
 static void count_read_words(const struct val *v, int *words)
 {
-	if (v->kind == VAL_SHARED && v->together > 1)
-		*words += v->together * dtype_bits(v->from) / 32 - 1;
+	if (v->kind == VAL_SHARED && val_at_once(v) * dtype_bits(v->from) > 32)
+		*words += val_at_once(v) * dtype_bits(v->from) / 32 - 1;
 	for (int i = 0; i < LEN(v->arg) && v->arg[i]; i++)
 		count_read_words(v->arg[i], words);
 }

@@ -180,6 +180,61 @@ int64_t num_alignment(const struct num *x, int64_t most, int64_t (*of_var)(const
 	return x->op == NUM_MUL ? min_i64(most, a * b) : x->op == NUM_AND ? max_i64(a, b) : min_i64(a, b);
 }
 
+static int64_t lowest_bit(int64_t x)
+{
+	return x ? min_i64(NUM_ALIGNED_MOST, x & -x) : NUM_ALIGNED_MOST;
+}
+
+bool num_steps(const struct num *x, enum var v, int n, int64_t (*of_var)(const void *ctx, enum var v, int of), const void *ctx,
+	int64_t *by, int64_t *aligned)
+{
+	int64_t a, b, p, q, grown;
+	bool known = x->b && num_is_const(x->b) && x->b->k > 0;
+
+	*by = 0;
+	*aligned = 1;
+	if (x->op == NUM_VAR && x->var == v) {
+		*by = 1;
+		*aligned = n;
+		return true;
+	}
+	if (!num_uses(x, v)) {
+		*aligned = num_alignment(x, NUM_ALIGNED_MOST, of_var, ctx);
+		return true;
+	}
+	if (!x->b || x->c || !num_steps(x->a, v, n, of_var, ctx, &a, &p) || !num_steps(x->b, v, n, of_var, ctx, &b, &q))
+		return false;
+	grown = a * (n - 1);		/* below p: no digit of the first number changes */
+	switch ((int)x->op) {
+	case NUM_ADD:
+		*by = a + b;
+		*aligned = min_i64(p, q);
+		return true;
+	case NUM_MUL:
+		if (!num_is_const(x->a) && !known)
+			return false;
+		*by = num_is_const(x->a) ? x->a->k * b : a * x->b->k;
+		*aligned = min_i64(NUM_ALIGNED_MOST, p * q);
+		return true;
+	case NUM_DIV:
+		if (!known || a < 0 || (a % x->b->k && grown >= min_i64(p, lowest_bit(x->b->k))))
+			return false;
+		*by = a % x->b->k ? 0 : a / x->b->k;
+		return true;
+	case NUM_MOD:
+		if (!known || a < 0 || grown >= min_i64(p, lowest_bit(x->b->k)))
+			return false;
+		*by = a;
+		*aligned = min_i64(p, lowest_bit(x->b->k));
+		return true;
+	case NUM_XOR:
+		*by = a + b;
+		*aligned = min_i64(p, q);
+		return a >= 0 && b >= 0 && (!a || !b) && *by * (n - 1) < *aligned;
+	}
+	return false;
+}
+
 int64_t num_value(const struct num *n, const struct num_env *env)
 {
 	switch ((int)n->op) {

@@ -131,6 +131,12 @@ bool num_uses_of(const struct num *x, enum var v, int of);
 /* Does it go on by the same whenever the variable goes on by 1? Then *by says by how much. */
 bool num_slope(const struct num *x, enum var v, int64_t *by);
 
+/* While v goes through n numbers, from a multiple of n on: does x grow by the same from each to the next? Then *by is how much, and
+ * *aligned a power of two up to NUM_ALIGNED_MOST that divides x at the first of them. n is a power of two; of_var as below. */
+enum { NUM_ALIGNED_MOST = 1 << 16 };
+bool num_steps(const struct num *x, enum var v, int n, int64_t (*of_var)(const void *ctx, enum var v, int of), const void *ctx,
+	int64_t *by, int64_t *aligned);
+
 /* The greatest power of two up to `most`, itself one, by which it is divisible, if variables are divisible by what
  * `of_var` says. */
 int64_t num_alignment(const struct num *x, int64_t most, int64_t (*of_var)(const void *ctx, enum var v, int of),

@@ -352,6 +352,7 @@ struct role_op {
 			const struct val *value;	/* PACK */
 			const struct num *inside;	/* zero where not */
 			enum dtype type;
+			int groups;			/* PACK: of columns for which values are read at once; 0: one */
 		} pack;
 		struct {		/* REDUCE, SCAN; REDUCE_SHARED: a thread goes over a line in shared memory for each
 					 * element of `to` that it holds, VAR_ALONG from 0 to length - 1 */

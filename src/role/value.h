@@ -120,11 +120,19 @@ struct val {
 	int node;			/* NODE */
 	int per;			/* FIELD */
 	int together;			/* SHARED: so many neighbours of a thread, 1 or more, are read at once */
+	int groups;			/* SHARED: ... in so many groups of columns, whose words follow each other; 0: one */
+	bool same;			/* SHARED: ... which have one address */
 	struct frag_at frag;		/* FRAG, FLIPPED */
 	int64_t flips;			/* FLIPPED */
 	const struct num *num;		/* NUM, FIELD, GUARD, COLUMN; SHARED: its address */
 	const struct num *less;		/* COLUMN */
 	const struct val *arg[3];
 };
+
+/* Elements that one read of a SHARED value brings. */
+static inline int val_at_once(const struct val *v)
+{
+	return v->together * (v->same || v->groups < 2 ? 1 : v->groups);
+}
 
 #endif

@@ -105,6 +105,7 @@ local plan = planned{on = "a100", bound = mr.examples.dequant_gemm{m = 16, n = 6
 local dump = tostring(plan:kernel{})
 tap.like(dump, "product r_c%[0%] %+= a%d+ x r_dequant%[0%]", "a product takes what is made out of registers")
 tap.ok(not dump:find "slot_dequant", "  and nothing of it is in shared memory")
+tap.like(dump, "field of shared 4 i32", "  of packed words four are read at once")
 tap.like(dump, "arrive 'dequant complete'", "slots are free where they have been read")
 tap.is(load(plan:script())(plan.graph.program):script(), plan:script(), "the script makes the plan again")
 tap.like(plan:script(), 'plan:direct{"dequant"}', "  by one statement")

@@ -128,8 +128,8 @@ static bool repeats_operand(const struct node *n)
 	return operands > op_arity(n->op);
 }
 
-/* Is the node a conversion to pairs whose only user is the result of its sTask in registers, of a row that warps share? Then
- * it is made there, and takes no registers of its own. Long rows take all that there are. */
+/* Is the node a conversion to pairs whose only user is the result of its sTask in registers, of a row that warps share, or an
+ * operand of products? Then it is made there, and takes no registers of its own. Long rows take all that there are. */
 static bool packs_result(struct lowering *c, const struct stask *s, int node)
 {
 	const struct node *n = &c->p->nodes.v[node];
@@ -139,7 +139,7 @@ static bool packs_result(struct lowering *c, const struct stask *s, int node)
 	struct frag f, to;
 	struct err e;
 
-	if (n->op != OP_CAST || buffer == NONE || has_ring(c, buffer) || !c->k->target->frag.across_warps)
+	if (n->op != OP_CAST || buffer == NONE || has_ring(c, buffer) || (!c->k->target->frag.across_warps && !c->makes))
 		return false;
 	for (int i = 0; i < t->nodes.n; i++) {
 		const struct node *other = &c->p->nodes.v[t->nodes.v[i]];
@@ -166,7 +166,7 @@ static int find_inline_depth(struct lowering *c, const struct stask *s, int node
 	struct fold fold;
 
 	if (user == NONE || is_made_at_use(n->op) || is_fold(n->op) || n->op == OP_SET || n->op == OP_GET ||
-	    n->op == OP_UNPACK || n->op == OP_EXPAND || lay_out_node(c, s, node, &f, &e) || f.packed || conversion_next(c->k, s, node, &none, &d))
+	    (n->op == OP_UNPACK && !c->makes) || n->op == OP_EXPAND || lay_out_node(c, s, node, &f, &e) || f.packed || conversion_next(c->k, s, node, &none, &d))
 		return 0;
 	if (c->inline_depth[user])	/* its own arguments need no conversion */
 		return c->inline_depth[user] < INLINE_DEPTH_MOST && !repeats_operand(&c->p->nodes.v[user]) ?
@@ -402,6 +402,9 @@ static enum err_code keep_in_registers(struct lowering *c, const struct kentry *
 		o->u.pack.to = to;
 		o->u.pack.value = value;
 		o->u.pack.type = b->type;
+		o->u.pack.inside = inside;
+		if (c->makes)
+			widen_reads(c, o);
 		return OK;
 	}
 	TRY(find_node_frag(c, stask_of(c, x), b->node, &from, e));

@@ -2,7 +2,7 @@
  * the compiler does not know that COL0 + E, an element's column within its group, is less than the group's width. */
 #include "lower/pass/pass.h"
 
-enum { VECTOR_BYTES = 16, WORD_BYTES = 4 };
+enum { VECTOR_BYTES = 16, WORD_BYTES = 4, HALF_BYTES = 2 };
 
 /* quotients ---------------------------------------------------------------------- */
 
@@ -633,7 +633,13 @@ int together_at(const struct lowering *c, const struct num *address, enum dtype 
 	aligned = num_alignment(address, VECTOR_BYTES, alignment_of_var, c) / bytes;
 	while (most > 1 && (l->pair % most || !aligned || aligned % most))
 		most /= 2;
-	return most * bytes < WORD_BYTES ? 1 : most;
+	/* less than a word only where an operand is made, of all that a thread has of a group */
+	return most * bytes < WORD_BYTES && !(c->makes && most == l->pair && most * bytes == HALF_BYTES) ? 1 : most;
+}
+
+bool address_steps(const struct lowering *c, const struct num *address, int n, int64_t *by, int64_t *aligned)
+{
+	return num_steps(address, VAR_COL_GROUP, n, alignment_of_var, c, by, aligned);
 }
 
 /* accesses by threads ----------------------------------------------------------- */

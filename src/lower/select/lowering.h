@@ -73,6 +73,7 @@ struct lowering {
 	int k_step_cols;		/* columns of a k step, of which step KS is current; 0: all columns at once */
 	const struct num *first_row;	/* of what the thread's part of the lane fetches; NULL: 0 */
 	bool fetches;			/* an operand's elements are fetched into registers */
+	bool makes;			/* the sTask makes an operand, in whose layout its values are */
 	bool keeps_conditions;		/* they are not marked, as no copy of the loop leaves them out */
 	const struct shape2 *contracted;	/* axes that a thread product contracts, as rows, with KS as the current
 						 * row; NULL */
@@ -248,6 +249,11 @@ const struct num *ring_address(struct lowering *c, const struct stask *s, const 
 /* How many neighbours of a thread, 1 or more, an access can read at once: they follow each other from the address of the
  * element at hand on, which is divisible by their bytes. */
 int together_at(const struct lowering *c, const struct num *address, enum dtype type);
+/* Lets the operation (DO_PACK) read for several groups of columns at once what it reads from shared memory: the words of one row
+ * that follow each other, or one that serves all groups. */
+void widen_reads(struct lowering *c, struct role_op *pack);
+/* How an address goes on from group to group of n: num_steps. */
+bool address_steps(const struct lowering *c, const struct num *address, int n, int64_t *by, int64_t *aligned);
 /* Row-major number, in a value of shape `from`, of the current element of a value of shape `to`. */
 const struct num *row_major_offset(struct lowering *c, const struct stask *s,
 	const struct shape2 *from, const struct shape2 *to);

@@ -442,11 +442,13 @@ enum err_code select_made(struct lowering *c, const struct kentry *x, struct err
 	block->u.region.layout = as->layout;
 	outer = enter_body(c, &block->u.region.body);
 	c->lane = as;
+	c->makes = true;
 	if (to->layout->row_parts > 1)
 		c->first_row = MUL(DIV(V(c, VAR_THREAD, NONE), N(c, layout_row_warps(lane->layout, lane->warps) *
 			c->k->target->warp)), N(c, to->rows / to->layout->row_parts));
 	code = select_compute(c, x, e);
 	c->first_row = NULL;
+	c->makes = false;
 	c->lane = lane;
 	leave_body(c, outer);
 	return code;
