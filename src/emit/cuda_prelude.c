@@ -407,6 +407,38 @@ const char *const cuda_nibbles[] = {
 	NULL
 };
 
+const char *const cuda_pairs[] = {
+	"/* Words of two elements of 16 bits. A fused operation multiplies, as it is there on all machines; adding -0 changes nothing. */\n",
+	"DEV u32 fma_pair_bf16(u32 x, u32 y, u32 z)\n",
+	"{ u32 r; asm(\"fma.rn.bf16x2 %0, %1, %2, %3;\" : \"=r\"(r) : \"r\"(x), \"r\"(y), \"r\"(z)); return r; }\n",
+	"DEV u32 fma_pair_f16(u32 x, u32 y, u32 z)\n",
+	"{ u32 r; asm(\"fma.rn.f16x2 %0, %1, %2, %3;\" : \"=r\"(r) : \"r\"(x), \"r\"(y), \"r\"(z)); return r; }\n",
+	"DEV u32 mul_pair_bf16(u32 x, u32 y) { return fma_pair_bf16(x, y, 0x80008000u); }\n",
+	"DEV u32 mul_pair_f16(u32 x, u32 y) { return fma_pair_f16(x, y, 0x80008000u); }\n",
+	"/* The byte at bit `at`, of two elements of 4 bits, once more with the second one in its low bits: one in each half. */\n",
+	"DEV u32 nibble_pair(u32 w, int at) { return __byte_perm(w, w >> 4, (at >> 3) * 0x1111 + 0x4400); }\n",
+	"DEV u32 low_nibbles(u32 x, u32 flipped)\n",
+	"{ u32 r; asm(\"lop3.b32 %0, %1, 0xf000f, %2, 0x6a;\" : \"=r\"(r) : \"r\"(x), \"r\"(flipped)); return r; }\n",
+	"/* As the low bits of the mantissa of 128, or 1024, an element + 8 is that much more than it. */\n",
+	"DEV u32 i4_pair_bf16(u32 w, int at)\n",
+	"{ return fma_pair_bf16(low_nibbles(nibble_pair(w, at), 0x43084308u), 0x3f803f80u, 0xc308c308u); }\n",
+	"DEV u32 i4_pair_f16(u32 w, int at)\n",
+	"{ return fma_pair_f16(low_nibbles(nibble_pair(w, at), 0x64086408u), 0x3c003c00u, 0xe408e408u); }\n",
+	"/* The exponent becomes the low bits of one that is 126, or 14, greater. */\n",
+	"DEV u32 e2m1_pair_bf16(u32 w, int at)\n",
+	"{\n",
+	"\tconst u32 x = nibble_pair(w, at);\n",
+	"\treturn mul_pair_bf16((x << 12 & 0x80008000u) | (x << 6 & 0x1c001c0u), 0x7e807e80u);\n",
+	"}\n",
+	"DEV u32 e2m1_pair_f16(u32 w, int at)\n",
+	"{\n",
+	"\tconst u32 x = nibble_pair(w, at);\n",
+	"\treturn mul_pair_f16((x << 12 & 0x80008000u) | (x << 9 & 0xe000e00u), 0x74007400u);\n",
+	"}\n",
+	"\n",
+	NULL
+};
+
 const char *const cuda_matrices[] = {
 	"/* Four matrices of 8 x 8 elements of 16 bits: thread t gives the address of row t % 8 of matrix t / 8, and gets of each\n",
 	"   the elements of row t / 4 in columns 2 (t % 4) and the next; `across`: of column t / 4 in these rows. */\n",

@@ -45,6 +45,7 @@ extern const char *const cuda_staged[];		/* ... of one whose loads leave words i
 extern const char *const cuda_rare[];		/* ... of one with functions that few kernels have */
 extern const char *const cuda_nibbles[];	/* ... of one that makes elements of 4 bits */
 extern const char *const cuda_matrices[];	/* ... of one that fetches operands in matrices */
+extern const char *const cuda_pairs[];		/* ... of one that computes with pairs */
 extern const char *const hip_prelude[];		/* likewise of hip_prelude.c */
 extern const char *const hip_additions[];
 extern const char *const hip_staged[];
@@ -80,6 +81,7 @@ struct print {
 	bool rare;			/* the text calls op_sin, op_cos or op_popcount (printer.rare) */
 	bool nibbles;			/* the text makes elements of 4 bits (printer.nibbles) */
 	bool matrices;			/* the text fetches operands in matrices (printer.matrices) */
+	bool pairs;			/* the text computes with pairs (printer.pairs) */
 	bool priority;			/* the text sets a priority (printer.priority) */
 };
 
@@ -180,6 +182,8 @@ const char *frag_word(struct print *c, const struct frag *f, const char *group);
 const char *half_at(struct print *c, struct frag_at at);
 const char *each_word(struct print *c, const struct frag *f);
 const char *value(struct print *c, const struct val *v);
+/* ... of the element at hand and the next, as a word of two of the type (DO_PACK, pairs). */
+const char *pair_text(struct print *c, enum dtype type, const struct val *v);
 /* Notes which neighbours values read together, and returns whether there are any. Then put_reads prints these reads, in
  * a block in which the loop over `e` follows, and in which values take them from there; end_reads behind it. */
 bool begin_reads(struct print *c, const struct val *v);

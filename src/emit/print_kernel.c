@@ -212,6 +212,8 @@ void emit_text(const struct role_program *r, const struct printer *printer, stru
 		put_lines(a, out, printer, printer->nibbles);
 	if (c.matrices)
 		put_lines(a, out, printer, printer->matrices);
+	if (c.pairs)
+		put_lines(a, out, printer, printer->pairs);
 	if (c.priority)
 		put_lines(a, out, printer, printer->priority);
 	if (r->stamp_words)

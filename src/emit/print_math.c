@@ -172,6 +172,15 @@ static void print_map(struct print *c, const struct role_op *o)
 		pin_bits(c, o->u.map.steps.v[i].to);
 }
 
+static void put_pack_end(struct print *c, const struct role_op *o)
+{
+	put(c, "}");
+	if (o->u.pack.groups < 2)
+		return;
+	c->indent--;
+	put(c, "}");
+}
+
 static void print_pack(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.pack.to.frag;
@@ -191,6 +200,15 @@ static void print_pack(struct print *c, const struct role_op *o)
 	}
 	if (begin_reads(c, o->u.pack.value))
 		put_reads(c, "\t");
+	if (o->u.pack.pairs) {
+		put(c, "\t%s %s = %s; }", each_word(c, f), word, pair_text(c, o->u.pack.type, o->u.pack.value));
+		if (is_tested(o->u.pack.inside))
+			put(c, "\t%sif (!(%s)) %s &= e%s ? 0xffffu : 0xffff0000u;", each(c, f, "e"), num(c, o->u.pack.inside), word,
+				frag_words_together(f) > 1 ? " & 1" : "");
+		end_reads(c);
+		put_pack_end(c, o);
+		return;
+	}
 	put(c, "\tfloat y[%d]; %sy[e] = %s;", f->layout->pair, each(c, f, "e"), is_tested(o->u.pack.inside) ?
 		arena_strf(c->a, "(%s ? %s : 0.f)", num(c, o->u.pack.inside), value(c, o->u.pack.value)) :
 		value(c, o->u.pack.value));
@@ -199,11 +217,7 @@ static void print_pack(struct print *c, const struct role_op *o)
 		put(c, "\t%s = pack_%s(y[0], y[1]);", word, pack);
 	else
 		put(c, "\t%s %s = pack_%s(y[e], y[e + 1]); }", each_word(c, f), word, pack);
-	put(c, "}");
-	if (o->u.pack.groups > 1) {
-		c->indent--;
-		put(c, "}");
-	}
+	put_pack_end(c, o);
 }
 
 static void print_keep(struct print *c, const struct role_op *o)

@@ -474,6 +474,16 @@ void put_reads(struct print *c, const char *indent)
 	}
 }
 
+/* Do both elements of a pair have other values? */
+static bool value_differs(const struct val *v)
+{
+	bool differs = (v->num && num_uses(v->num, VAR_E)) || (v->less && num_uses(v->less, VAR_E));
+
+	for (int i = 0; i < LEN(v->arg) && v->arg[i]; i++)
+		differs |= value_differs(v->arg[i]);
+	return differs;
+}
+
 /* Words of a read of a group: several neighbours, or one number of at most 32 bits. */
 static int words_of_group(const struct val *v)
 {
@@ -527,6 +537,37 @@ static const char *shared_bits(struct print *c, const struct val *v)
 		return arena_strf(c->a, in_float(v->from) ? "bits_float(v%d[e])" : "v%d[e]", i);
 	return bits == 16 ? arena_strf(c->a, "half_of(v%d[e / 2], e & 1)", i) :
 		arena_strf(c->a, "(u8)(v%d[e / 4] >> 8 * (e & 3))", i);
+}
+
+/* The word of two neighbours of 16 bits, which have been read at once. */
+static const char *shared_pair(struct print *c, const struct val *v)
+{
+	int i = number_of_read(c, v, c->when), words = words_of_group(v);
+
+	if (v->groups > 1 && !v->same)
+		return arena_strf(c->a, "v%d[g * %d + e / 2]", i, words);
+	return arena_strf(c->a, "v%d[e / 2]", i);
+}
+
+const char *pair_text(struct print *c, enum dtype type, const struct val *v)
+{
+	const char *name = dtype_name(type), *x;
+
+	c->pairs = true;
+	if (v->kind == VAL_OP)
+		return arena_strf(c->a, "mul_pair_%s(%s, %s)", name, pair_text(c, type, v->arg[0]), pair_text(c, type, v->arg[1]));
+	if (!value_differs(v) && v->kind == VAL_SHARED && v->from == type)
+		return arena_strf(c->a, "(u32)%s * 0x10001u", shared_bits(c, v));
+	if (!value_differs(v)) {
+		x = value(c, v);
+		return arena_strf(c->a, dtype_is_float(v->type) ? "pack_%s(%s, %s)" : "pack_%s((float)%s, (float)%s)", name, x, x);
+	}
+	if (v->kind == VAL_CAST)
+		return pair_text(c, type, v->arg[0]);
+	if (v->kind == VAL_SHARED)
+		return shared_pair(c, v);
+	return arena_strf(c->a, "%s_pair_%s((u32)%s, ((%s) & %d) * %d)", dtype_name(v->type), name, value(c, v->arg[0]),
+		num(c, v->num), v->per - 1, 32 / v->per);
 }
 
 static const char *shared_value(struct print *c, const struct val *v)

@@ -299,6 +299,20 @@ static inline u32 to_i4(int x) { return (u32)x & 15; }
 
 static inline float e2m1_at(u32 w, int at) { return from_e2m1(w >> at); }
 
+/* Words of two elements of 16 bits. */
+static inline u32 mul_pair_bf16(u32 x, u32 y)
+{
+	return pack_bf16(from_bf16((u16)x) * from_bf16((u16)y), from_bf16((u16)(x >> 16)) * from_bf16((u16)(y >> 16)));
+}
+static inline u32 mul_pair_f16(u32 x, u32 y)
+{
+	return pack_f16(from_f16((u16)x) * from_f16((u16)y), from_f16((u16)(x >> 16)) * from_f16((u16)(y >> 16)));
+}
+static inline u32 i4_pair_bf16(u32 w, int at) { return pack_bf16((float)from_i4(w, at), (float)from_i4(w, at + 4)); }
+static inline u32 i4_pair_f16(u32 w, int at) { return pack_f16((float)from_i4(w, at), (float)from_i4(w, at + 4)); }
+static inline u32 e2m1_pair_bf16(u32 w, int at) { return pack_bf16(e2m1_at(w, at), e2m1_at(w, at + 4)); }
+static inline u32 e2m1_pair_f16(u32 w, int at) { return pack_f16(e2m1_at(w, at), e2m1_at(w, at + 4)); }
+
 /* NaN becomes the greatest value. */
 static inline u32 to_e2m1(float x)
 {

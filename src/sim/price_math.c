@@ -11,6 +11,8 @@ enum {
 	GUARD = 2,			/* a compare and a select; the compared index advances with the loop */
 	BY_RECIPROCAL = 2,		/* a division whose divisor's reciprocal is there: it scales, then multiplies */
 	FIELD = 2,			/* of a packed word: a shift left, a shift right */
+	I4_PAIR = 3,			/* two of them in one word: a shift, a selection of bytes, a combination of bits */
+	E2M1_PAIR = 6,			/* ... with a shift and a combination more for sign and exponent */
 	QUAD_FOLDS = 2,			/* shuffles in which the four threads of a row combine their results */
 };
 
@@ -71,6 +73,20 @@ static void count_operations(const struct cost_context *x, const struct val *v, 
 		if (is_fused(v, v->arg[i]))
 			s->ops[0][CLASS_FMA] -= n;
 	}
+}
+
+/* Operations to compute n pairs of v. What is the same in both elements is computed once for many. */
+static void count_pairs(const struct val *v, double n, struct op_cost *s)
+{
+	if (v->kind == VAL_OP)
+		s->ops[0][CLASS_FMA] += n;
+	if (v->kind == VAL_FIELD) {
+		s->ops[0][CLASS_ALU] += (v->type == DT_I4 ? I4_PAIR : E2M1_PAIR) * n;
+		s->ops[0][CLASS_FMA] += n;
+		return;
+	}
+	for (int i = 0; i < LEN(v->arg) && v->arg[i]; i++)
+		count_pairs(v->arg[i], n, s);
 }
 
 /* Does the step need no instruction of its own? If all its uses are additions that it fuses with, or selects that are
@@ -141,6 +157,10 @@ void price_arithmetic(const struct cost_context *x, const struct role_op *o, dou
 				count_operations(x, o->u.map.steps.v[i].value, n, s);
 		break;
 	case DO_PACK:
+		if (o->u.pack.pairs) {
+			count_pairs(o->u.pack.value, n / 2, s);
+			break;
+		}
 		count_operations(x, o->u.pack.value, n, s);
 		if (dtype_bits(o->u.pack.to.frag->type) < 32 && o->u.pack.value->kind != VAL_CAST)
 			ops[CLASS_CVT] += n;

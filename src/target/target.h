@@ -179,6 +179,7 @@ struct target {
 	 * compute them before a loop and keep each in a register. */
 	bool hides_fetches;
 	bool copies_by_registers;	/* so a plan can divide such a copy into a load to registers, and a write to shared memory */
+	uint32_t pairs;			/* types of 16 bits of which an instruction multiplies two neighbours */
 	int adds_together;		/* f32 neighbours to which one instruction adds in memory; 0: one */
 	const struct matrix_instruction *matrix;
 	int nmatrix;

@@ -152,6 +152,12 @@ static const char *const prelude[] = {
 	"#define from_i4(x, at) ((int)((x) >> (at)))\n",
 	"#define from_i8(x, at) ((int)((x) >> (at)))\n",
 	"#define e2m1_at(x, at) ((float)((x) >> (at)))\n",
+	"#define mul_pair_bf16(x, y) ((x) * (y))\n",
+	"#define mul_pair_f16(x, y) ((x) * (y))\n",
+	"#define i4_pair_bf16(x, at) ((x) >> (at))\n",
+	"#define i4_pair_f16(x, at) ((x) >> (at))\n",
+	"#define e2m1_pair_bf16(x, at) ((x) >> (at))\n",
+	"#define e2m1_pair_f16(x, at) ((x) >> (at))\n",
 	"#define to_e4m3(x) ((u8)(x))\n",
 	"#define to_e5m2(x) ((u8)(x))\n",
 	"#define to_e8m0(x) ((u8)(x))\n",
@@ -524,6 +530,8 @@ static const char *cuda_text(lua_State *L, struct arena *a)
 		text = arena_strf(a, "%s%s", text, cuda_recomputed[i]);
 	for (int i = 0; cuda_matrices[i]; i++)
 		text = arena_strf(a, "%s%s", text, cuda_matrices[i]);
+	for (int i = 0; cuda_pairs[i]; i++)
+		text = arena_strf(a, "%s%s", text, cuda_pairs[i]);
 	return text;
 }
 
@@ -564,10 +572,10 @@ static void compare_with_page(lua_State *L, const char *home)
 	is_str(names_in(&a, listed, shipped, false), " ", "and no others");
 	is_str(names_in(&a, listed, ours, false), " ", "the target here has all that the page lists");
 	is_str(names_in(&a, ours, listed, false), " ", "and no others");
-	/* gfx942 has no copy engine, no clusters, no products under way, and no traces */
+	/* gfx942 has no copy engine, no clusters, no products under way, no arithmetic in pairs, and no traces */
 	for (const char *p = names_in(&a, listed, hip, false) + 1; *p; p += word_length(p) + 1)
 		if (strncmp(p, "tma_", 4) && strncmp(p, "stamp", 5) && strncmp(p, "groups_", 7) && strncmp(p, "stores_", 7) &&
-		    strncmp(p, "shared_matrices", 15))
+		    strncmp(p, "shared_matrices", 15) && !strstr(arena_strf(&a, "%.*s", (int)word_length(p), p), "_pair_"))
 			add_name(&a, &missing, p, word_length(p));
 	is_str(missing, HIP_LACKS, "HIP defines all but those of engines");
 	arena_release(&a);

@@ -403,8 +403,10 @@ static enum err_code keep_in_registers(struct lowering *c, const struct kentry *
 		o->u.pack.value = value;
 		o->u.pack.type = b->type;
 		o->u.pack.inside = inside;
-		if (c->makes)
+		if (c->makes) {
 			widen_reads(c, o);
+			pair_arithmetic(c, o);
+		}
 		return OK;
 	}
 	TRY(find_node_frag(c, stask_of(c, x), b->node, &from, e));

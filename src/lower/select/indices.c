@@ -642,6 +642,13 @@ bool address_steps(const struct lowering *c, const struct num *address, int n, i
 	return num_steps(address, VAR_COL_GROUP, n, alignment_of_var, c, by, aligned);
 }
 
+bool begins_with_pair(const struct lowering *c, const struct num *index)
+{
+	int64_t by;
+
+	return num_slope(index, VAR_E, &by) && by == 1 && num_alignment(index, 2, alignment_of_var, c) == 2;
+}
+
 /* accesses by threads ----------------------------------------------------------- */
 
 /* Condition: the spread gives this thread the number 0. */

@@ -252,6 +252,10 @@ int together_at(const struct lowering *c, const struct num *address, enum dtype 
 /* Lets the operation (DO_PACK) read for several groups of columns at once what it reads from shared memory: the words of one row
  * that follow each other, or one that serves all groups. */
 void widen_reads(struct lowering *c, struct role_op *pack);
+/* Lets it compute two elements at once where that gives the same result (pairs.c). */
+void pair_arithmetic(struct lowering *c, struct role_op *pack);
+/* Is it an index of neighbours, of which the first of each two of a thread is even? */
+bool begins_with_pair(const struct lowering *c, const struct num *index);
 /* How an address goes on from group to group of n: num_steps. */
 bool address_steps(const struct lowering *c, const struct num *address, int n, int64_t *by, int64_t *aligned);
 /* Row-major number, in a value of shape `from`, of the current element of a value of shape `to`. */

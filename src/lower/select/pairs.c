@@ -1,0 +1,61 @@
+/* Arithmetic in pairs: two neighbouring elements of a word at once.
+ *
+ * A result of 16 bits is computed in f32 and rounded. Where it is the product of two values that its type has exactly, as of
+ * a weight of 4 bits and a scale, one multiplication of pairs gives the same bits: f32 has the product exactly, so there is
+ * one rounding either way. The weights are made as pairs, too, by operations on the bits of both. */
+#include "lower/select/lowering.h"
+
+/* Has the type all values of the other? */
+static bool has_all_of(enum dtype type, enum dtype of)
+{
+	switch ((int)of) {
+	case DT_E4M3: case DT_E5M2: case DT_E2M1: case DT_I4: case DT_I8: case DT_U8: case DT_BOOL:
+		return type == DT_BF16 || type == DT_F16;
+	case DT_E8M0:
+		return type == DT_BF16;
+	default:
+		return type == of;
+	}
+}
+
+/* Is the value, which is the same for both elements, one of the type? */
+static bool is_exact(enum dtype type, const struct val *v)
+{
+	switch ((int)v->kind) {
+	case VAL_CONST: return dtype_round(type, v->k) == v->k;
+	case VAL_FRAG: return v->frag.frag->kind != FRAG_FULL && v->frag.frag->kind != FRAG_COL && has_all_of(type, v->frag.frag->type);
+	case VAL_SHARED: return has_all_of(type, v->from);
+	case VAL_FIELD: return has_all_of(type, v->type);
+	case VAL_CAST: return has_all_of(type, v->type) || (v->type == DT_F32 && is_exact(type, v->arg[0]));
+	case VAL_GUARD: return is_exact(type, v->arg[0]) && is_exact(type, v->arg[1]);
+	default: return false;
+	}
+}
+
+/* Can pairs of the value be made in the type, in which it is exact? *fields: counts those of packed words. */
+static bool is_pair(const struct lowering *c, enum dtype type, const struct val *v, int *fields)
+{
+	if (!value_uses(v, VAR_E))
+		return is_exact(type, v);
+	if (v->kind == VAL_CAST)
+		return v->type == DT_F32 && is_pair(c, type, v->arg[0], fields);
+	if (v->kind != VAL_FIELD)
+		return v->kind == VAL_SHARED && v->from == type && v->together > 1;
+	++*fields;
+	return (v->type == DT_I4 || v->type == DT_E2M1) && !value_uses(v->arg[0], VAR_E) && begins_with_pair(c, v->num);
+}
+
+void pair_arithmetic(struct lowering *c, struct role_op *pack)
+{
+	enum dtype type = pack->u.pack.type;
+	const struct val *v = pack->u.pack.value;
+	int fields = 0;
+
+	if (!(c->k->target->pairs >> type & 1))
+		return;
+	if (v->kind == VAL_OP && v->op == OP_MUL && dtype_is_float(v->type))
+		pack->u.pack.pairs = is_pair(c, type, v->arg[0], &fields) && is_pair(c, type, v->arg[1], &fields);
+	else
+		pack->u.pack.pairs = is_pair(c, type, v, &fields);
+	pack->u.pack.pairs &= fields > 0;	/* what else there is lies as pairs already, or is converted one by one */
+}
