@@ -729,13 +729,38 @@ local function fetch_ahead(x, s)
   add(x, reason, list)
 end
 
+-- What the lane of a synchronous product computes as its operand is made where the product takes it. If the warps divide rows, each makes
+-- all of a second operand; in columns each makes its own.
+local function make_directly(x, s)
+  for _, value in ipairs(x.task[s[2]].reads) do
+    local b, writer, lane = x.buffer[value], x.writer[value], s[3].lane
+    local name, made = (draft.slice_of(value)), nil
+    for _, other in draft.each(x.draft, "append") do
+      made = made or writer and other[2] == writer.name and other[3].lane
+    end
+    if b and b.scope == "shared" and writer.kind == "compute" and not writer.name:find "^fetch_" and made == lane and
+      pcall(function() x.plan:copy():direct{name} end) then
+      local reason, options = "an operand is made where it is multiplied", lane_options(x, lane)
+      local warps = options.warps or 4
+      add(x, reason, {{"direct", {name}}})
+      if warps > 1 and options.columns ~= warps then
+        add(x, reason .. ", by the warps in columns", {{"direct", {name}}, {"lane", lane, {columns = warps}}})
+      end
+    end
+  end
+end
+
 local function fetches(x)
-  local synchronous = {}
+  local synchronous, seen = {}, {}
   for _, unit in ipairs(x.plan.device.seus) do synchronous[unit.name] = unit.kind == "matrix" and not unit.async end
   for _, region in ipairs(x.regions) do
     for _, s in ipairs(region) do
-      local _, slice = draft.slice_of(s[2])
-      if x.task[s[2]].kind == "mma" and not slice and synchronous[s[3].seu] then fetch_ahead(x, s) end
+      local base, slice = draft.slice_of(s[2])
+      if x.task[s[2]].kind == "mma" and synchronous[s[3].seu] then
+        if not slice then fetch_ahead(x, s) end
+        if not seen[base] then make_directly(x, s) end
+        seen[base] = true
+      end
     end
   end
 end
@@ -827,7 +852,7 @@ function changes.of(plan, now)
   return x.list
 end
 
--- Fetches of operands by sTasks of their own alone.
+-- Fetches of operands by sTasks of their own, and operands that are made where they are multiplied, alone.
 function changes.fetches(plan)
   local x = describe(plan)
   fetches(x)

@@ -246,7 +246,8 @@ local function best_legal(s, bound, device, compile)
   return best, refused
 end
 
--- Of the best plans, and of what they are if synchronous products have operands fetched ahead (changes.lua), the fastest one.
+-- Of the best plans, and of what they are if synchronous products have operands fetched ahead, or made where they are multiplied
+-- (changes.lua), the fastest one.
 local function best_fetching(s, bound, device, best)
   local least, found = best:simulate{events = 0}.seconds, s:found()
   for rank = 1, math.min(#found, FETCHING) do

@@ -128,6 +128,15 @@ end
 random_plans.directs = nil
 tap.ok(made > 5, "plans at random have it", made)
 
+-- Suggestions have it.
+local in_order = dofile(dir .. "lib/in_order.lua")
+local staged = in_order(mr.device "a100", mr.examples.dequant_gemm{m = 16, n = 4096, k = 4096}, {m = 16, n = 64, k = 256}, 4,
+  {a = 3, w = 3, scale = 3})
+local _, tried = staged:simulate():why()
+local found
+for _, change in ipairs(tried) do found = found or change.text:find 'plan:direct{"dequant"}' and change end
+tap.ok(found and found.seconds < 0.9 * staged:simulate().seconds, "why() tries it, and it helps", found and found.text)
+
 -- What cannot be.
 local function refused(what, pattern, x)
   local good, problems = planned(x):check()
