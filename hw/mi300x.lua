@@ -8,8 +8,8 @@
 --   estimate    ours, with the reasoning
 -- No such device was at hand: nothing was measured by us, and what is marked * should be.
 --
--- Buffer loads are asynchronous and retire in order (vmcnt counts them), by way of
--- registers: gfx942 loads only 4 bytes a lane straight to LDS. MFMA runs in parallel to its
+-- Buffer loads are asynchronous and retire in order (vmcnt counts them): by way of registers
+-- (vmem), or straight to LDS (lds_dma), on gfx942 only 4 bytes a lane. MFMA runs in parallel to its
 -- wave, but not as an asynchronous unit in the plan's sense: there is no group to
 -- count or wait for, a dependent instruction stalls by itself, and a product is dozens
 -- of MFMAs, each issued when the matrix core takes it, so the wave is held to the end.
@@ -126,6 +126,15 @@ return {
       lane_share = 0.9,             -- * estimate, as the H200: one wave in each SIMD
       chain = 8,                    -- * estimate: a wave issues each fourth cycle, and
                                     -- its result is there for the one after the next
+    },
+    {
+      name = "lds_dma", kind = "copy", async = true,
+      ordered = true,               -- buffer_load_dword ... lds, which a wave counts (vmcnt); CDNA 3
+      issue = 16,                   -- * estimate, as vmem
+      latency = 64,                 -- * estimate, as vmem: the write to LDS, though not by the wave
+      box_bytes = 256,              -- a wave's instruction: 64 lanes of 4 bytes; CDNA 3
+      box_interval = 4,             -- * estimate: the vector L1 gives 64 bytes a cycle (ROCm); if it looks
+                                    -- up one address a lane, 16 lanes a cycle, it takes as long
     },
   },
 }

@@ -271,6 +271,24 @@ const char *const hip_staged[] = {
 	NULL
 };
 
+const char *const hip_dma[] = {
+	"/* Copies of a word of each thread to LDS without registers, those of a wave from `to` on: of the bytes that are as many\n",
+	"   behind the tensor's start as `at` says, or zeros unless `inside`, as no offset of 2^31 is in the buffer. The compiler would\n",
+	"   wait for all of them before it reads LDS. So it does not know of them: the text has all waits. One wait state is between\n",
+	"   a write of m0 and the load. */\n",
+	"DEV void dma_4(u32 to, const void *tensor, long at, int inside)\n",
+	"{\n",
+	"\tconst u64 from = (u64)tensor;\n",
+	"\tconst four_words buffer = { (u32)UNIFORM((int)(u32)from), (u32)UNIFORM((int)(u32)(from >> 32)) & 0xffff, 0x7fffffff, 0x20000 };\n",
+	"\t__asm__ volatile(\"s_mov_b32 m0, %0\\n\\ts_nop 0\\n\\tbuffer_load_dword %1, %2, 0 offen lds\"\n",
+	"\t\t: : \"s\"(UNIFORM((int)to)), \"v\"(inside ? (u32)at : 0x80000000u), \"s\"(buffer) : \"memory\", \"m0\");\n",
+	"}\n",
+	"/* Until at most n of the wave's accesses of global memory are under way, which complete in order. */\n",
+	"#define DMA_WAIT(n) __asm__ volatile(\"s_waitcnt vmcnt(%0)\" : : \"n\"(n) : \"memory\")\n",
+	"\n",
+	NULL
+};
+
 const char *const hip_rare[] = {
 	SINE_AND_COSINE("__builtin_fmaf"),
 	"DEV int op_popcount(int x) { return __builtin_popcount((u32)x); }\n",

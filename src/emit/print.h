@@ -49,6 +49,7 @@ extern const char *const cuda_pairs[];		/* ... of one that computes with pairs *
 extern const char *const hip_prelude[];		/* likewise of hip_prelude.c */
 extern const char *const hip_additions[];
 extern const char *const hip_staged[];
+extern const char *const hip_dma[];		/* ... of one with copies to shared memory without registers */
 extern const char *const hip_rare[];
 extern const char *const hip_priority[];
 extern const char *const hip_recomputed[];
@@ -78,6 +79,7 @@ struct print {
 	bool recomputed;		/* the text computes coordinates again in operations (printer.recomputed) */
 	bool vectors;			/* the text has accesses of 8 or 16 bytes, or bits of floats (printer.vectors) */
 	bool staged;			/* the text loads words to registers (printer.staged) */
+	bool dma;			/* the text copies to shared memory without registers (printer.dma) */
 	bool rare;			/* the text calls op_sin, op_cos or op_popcount (printer.rare) */
 	bool nibbles;			/* the text makes elements of 4 bits (printer.nibbles) */
 	bool matrices;			/* the text fetches operands in matrices (printer.matrices) */

@@ -206,6 +206,8 @@ void emit_text(const struct role_program *r, const struct printer *printer, stru
 		put_lines(a, out, printer, printer->vectors);
 	if (c.staged)
 		put_lines(a, out, printer, printer->staged);
+	if (c.dma)
+		put_lines(a, out, printer, printer->dma);
 	if (c.rare)
 		put_lines(a, out, printer, printer->rare);
 	if (c.nibbles)

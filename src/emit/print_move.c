@@ -427,10 +427,44 @@ static void load_elements(struct print *c, const struct role_op *o)
 	put(c, "}");
 }
 
+/* Copies without registers: `at` is the number of one, that of the warp's first thread is `first`; `in_row` is a byte of the row of a
+ * panel that it fills, row0 and col0 the first element that belongs there. */
+static void load_by_dma(struct print *c, const struct role_op *o)
+{
+	const struct shared_layout *l = &c->r->target->shared;
+	int bytes = dtype_bits(o->u.move.type) / 8, size = o->u.move.run * bytes;
+	long long rows = (long long)(o->u.move.elements / o->u.move.cols), pitch = (long long)o->u.move.panel_cols * bytes;
+	long long across = pitch / size, swizzle = o->u.move.swizzle, first_row = (long long)o->u.move.first_row;
+	long long threads = lane_threads(c), beyond = (long long)o->u.move.panel_bytes - rows * pitch;
+	bool panels = o->u.move.cols > o->u.move.panel_cols;
+	const char *element, *warp = c->role->warps > 1 ? arena_strf(c->a, "UNIFORM(thread / %d) * %d + ", warp_threads(c),
+		warp_threads(c)) : "";
+
+	put(c, "EACH(u, %lld) {", (long long)role_dma_copies(o, threads));
+	put(c, "\tconst int first = %su * %lld, at = thread + u * %lld;", warp, threads, threads);
+	if (panels)
+		put(c, "\tconst int panel = first / %lld;", rows * across);
+	put(c, "\tconst int rb = 0, h = 0, j = 0, e = 0, row0 = at / %lld%s;", across, panels ? arena_strf(c->a, " %% %lld", rows) : "");
+	put(c, "\tconst int in_row = at %% %lld * %d;", across, size);
+	put(c, "\tconst int col0 = %s%s / %d;", panels ? arena_strf(c->a, "panel * %lld + ", (long long)o->u.move.panel_cols) : "",
+		swizzle ? arena_strf(c->a, "(in_row ^ (%srow0%s * %lld / %d & %lld) << %d)", first_row ? "(" : "", first_row ?
+		arena_strf(c->a, " + %lld)", first_row) : "", swizzle, l->line, swizzle / l->chunk - 1, log2_of(l->chunk)) : "in_row", bytes);
+	element = put_indices(c, o);
+	put(c, "\tdma_%d(%s + first * %d%s, tensor_%s, (const char *)&%s - (const char *)tensor_%s, %s);", size,
+		num(c, o->u.move.to), size, panels && beyond ? arena_strf(c->a, " + panel * %lld", beyond) : "",
+		c->r->tensors.v[o->u.move.tensor].name, element, c->r->tensors.v[o->u.move.tensor].name, num(c, o->u.move.inside));
+	put(c, "}");
+	c->dma = true;
+}
+
 static void print_load_threads(struct print *c, const struct role_op *o)
 {
 	int bytes = o->u.move.run * dtype_bits(o->u.move.type) / 8;
 
+	if (o->u.move.dma) {
+		load_by_dma(c, o);
+		return;
+	}
 	if (o->u.move.shifted)
 		shift_strides(c, o);
 	else if (bytes >= 4)

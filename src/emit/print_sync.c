@@ -80,6 +80,10 @@ void print_sync(struct print *c, const struct role_op *o)
 	case DO_GROUPS_FENCE: put(c, "groups_fence();"); break;
 	case DO_GROUPS_COMMIT: put(c, "groups_commit();"); break;
 	case DO_GROUPS_WAIT: put(c, "GROUPS_WAIT(%d);", o->u.count); break;
+	case DO_COPIES_WAIT:
+		put(c, "DMA_WAIT(%d);", o->u.count);
+		c->dma = true;
+		break;
 	case DO_STORES_COMMIT: put(c, "if (%s) stores_commit();", issuer(o->u.stores.elected)); break;
 	case DO_STORES_WAIT:
 		if (o->u.stores.first != o->u.stores.other)

@@ -241,6 +241,11 @@ static inline void host_load(u32 *x, const void *from, u32 n, bool inside)
 #define copy_8(to, from, inside) host_copy(to, from, 8, inside)
 #define copy_16(to, from, inside) host_copy(to, from, 16, inside)
 
+/* Of a word of each thread, those of the warp from `to` on, until which the threads wait by DMA_WAIT. */
+#define dma_4(to, tensor, at, inside) host_rt->copy_dma((u32)UNIFORM((int)(to)) + 4 * (u32)(THREAD % host_warp), \
+	(inside) ? (const char *)(tensor) + (at) : NULL)
+#define DMA_WAIT(n) host_rt->dma_wait(n)
+
 #define shared_8(x, a) host_rt->get(a, x, 8)
 #define shared_16(x, a) host_rt->get(a, x, 16)
 #define store_8(to, y) memcpy(to, y, 8)

@@ -222,4 +222,5 @@ const struct host_runtime host_runtime = {
 	.matrices = host_matrices,
 	.get = host_get,
 	.put = host_put, .put_copied = host_put_copied,
+	.copy_dma = host_copy_dma, .dma_wait = host_dma_wait,
 };

@@ -75,6 +75,9 @@ struct host_runtime {
 	void (*matrices)(uint32_t *x, uint32_t address, int across);	/* of a warp */
 	void (*get)(uint32_t address, void *to, uint32_t n);
 	void (*put)(uint32_t address, const void *from, uint32_t n);
+	/* copy a word, or zeros if `from` is NULL, until the thread waits; wait until so many of its words are under way */
+	void (*copy_dma)(uint32_t address, const void *from);
+	void (*dma_wait)(int n);
 	void (*put_copied)(uint32_t address, const void *from, uint32_t n);
 };
 extern const struct host_runtime host_runtime;	/* rt.c's */

@@ -3,6 +3,7 @@
 #define HOST_RT_ASYNC_H
 
 #include "host/rt_copies.h"
+#include "host/rt_dma.h"
 #include "host/rt_products.h"
 
 /* Do one step of asynchronous work; false if there is none. */
@@ -26,12 +27,14 @@ static inline bool host_async_step(void)
 static inline void host_async_start(void)
 {
 	host_copies_start();
+	host_dma_start();
 	host_products_start();
 }
 
 static inline void host_async_end(void)
 {
 	host_copies_end();
+	host_dma_end();
 	host_products_end();
 }
 

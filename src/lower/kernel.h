@@ -333,6 +333,12 @@ static inline int64_t lane_tiles(const struct klane *l, int64_t tiles)
 	return (tiles + l->replicas - 1 - l->replica) / l->replicas;
 }
 
+/* Before a meeting, how many of its own copies a lane may leave under way, by class of the iteration: those of later
+ * loads, while those of earlier ones are what other sTasks read behind it. -1: it does not wait. */
+struct copies_wait {
+	int left[ITERATION_CLASSES];
+};
+
 /* How often all lanes meet at the block's barrier where, instead of signaling by flags (sync/meetings.c). */
 struct meetings {
 	int interval;			/* meetings in an iteration of the loop; 0: lanes signal by flags */
@@ -341,6 +347,8 @@ struct meetings {
 	int *end;			/* by lane of the plan: meetings at the end of each iteration */
 	int *first, *last;		/* by lane: meetings before its first iteration, and behind its last one */
 	bool tile_end;			/* all meet once more where a tile ends */
+	/* for each meeting of before[] and end[]; NULL: none of the lane's loads is counted (sync/counted_copies.c) */
+	struct copies_wait **before_wait, **end_wait;
 };
 
 /* Why lowering makes no kernel of a plan. */

@@ -114,6 +114,9 @@ int64_t lower_split_dimension(const struct kernel *k, int buffer, int d);
  * why. */
 bool lower_goes_by_rows(const struct kernel *k, const struct buffer *b, const struct shape2 *v,
 	enum engine_obstacle *why);
+/* needs: rings. If the load is made of copies without registers (dma_bytes of the target), how many each thread of its
+ * lane has; else 0: its unit has none, or they cannot make such a tile, and threads copy by way of registers. */
+int64_t lower_dma_copies(const struct kernel *k, int task);
 /* Do the copies of a load by threads arrive at its flag when they are complete (cp.async.mbarrier.arrive)? */
 bool lower_copies_arrive(const struct kernel *k, int task);
 
@@ -121,6 +124,9 @@ bool lower_copies_arrive(const struct kernel *k, int task);
  * computes: meetings
  * promises: where there are any, all waits of `own` hold by them, and no flags are needed */
 void lower_meetings(struct kernel *k);
+/* Computes their before_wait and end_wait. within: by entry of the plan, for a counted load how many meetings are between it
+ * and the first sTask that waits for it; INT_MAX: none does, or what waits for a later one. */
+void lower_count_copies(struct kernel *k, int loop, const int *within);
 /* Does the sTask write to shared memory by the lane's threads what it gets from global memory? In a loop the meetings of all
  * lanes order that with what the lane itself reads, too. */
 bool lower_meets_for(const struct kernel *k, int task);
@@ -333,6 +339,13 @@ static inline bool is_async_load(const struct kernel *k, int task)
 	const struct stask *s = stask_at(k, task);
 
 	return s->kind == TASK_LOAD && !k->meetings.interval && !k->plan->graph->buffers.v[s->writes.v[0]].staged && target_seen(k->target, seu_of(k, task), true) == SEEN_FLAGGED;
+}
+
+/* Is the sTask a load whose copies may be under way when its lane goes on, until the lane waits for them by a count? It is
+ * where lanes meet in its loop; elsewhere the lane waits at once. */
+static inline bool is_counted_load(const struct kernel *k, int task)
+{
+	return k->meetings.interval && stask_at(k, task)->loop != NONE && lower_dma_copies(k, task);
 }
 
 static inline bool on_same_lane(const struct kernel *k, const struct wait *w)

@@ -172,9 +172,9 @@ static const char *move_text(const struct dump *d, const struct role_op *o)
 		if (o->u.move.index[i].value)
 			name = arena_strf(d->a, "%s by index %s", name, value_text(d, o->u.move.index[i].value));
 
-	if (o->what == DO_LOAD_THREADS && o->u.move.run > 1)
+	if (o->what == DO_LOAD_THREADS && (o->u.move.run > 1 || o->u.move.dma))
 		return arena_strf(d->a, "%s, %lld elements, %d at once%s%s", name, (long long)o->u.move.elements,
-			o->u.move.run, o->u.move.shifted ? ", shifted" : "", o->u.move.arrives ? arena_strf(d->a,
+			o->u.move.run, o->u.move.dma ? ", without registers" : o->u.move.shifted ? ", shifted" : "", o->u.move.arrives ? arena_strf(d->a,
 			", on '%s' %s", flag_name(d, o->u.move.flag), number_text(d, o->u.move.n)) : "");
 	if (o->what != DO_STORE_THREADS)
 		return arena_strf(d->a, "%s, %lld elements one by one%s%s", name, (long long)o->u.move.elements,

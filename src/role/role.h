@@ -225,7 +225,7 @@ struct role_op {
 			const struct num *when;		/* WAIT, ARRIVE */
 			bool once;			/* WAIT: not for instances that VAR_SEEN counts */
 		} flag;
-		int count;		/* GROUPS_WAIT: groups of products that may be under way */
+		int count;		/* GROUPS_WAIT: groups of products that may be under way. COPIES_WAIT: the thread's copies */
 		struct {		/* STORES_WAIT, STORES_COMMIT */
 			bool elected;			/* by one thread of each warp; else one of the lane */
 			int first, other;		/* WAIT: groups that may be unread, in ROUND 0 and later */
@@ -273,6 +273,14 @@ struct role_op {
 			struct role_stride {
 				int64_t rows, to, from;
 			} stride;
+			/* LOAD: by copies without registers, `run` elements each. Those of a warp fill contiguous bytes, so
+			 * the thread's number says which bytes from `to` on it fills. These are rows of panels (struct ring,
+			 * whose fields the others are), where a swizzle has put some column of the row. The lane waits for
+			 * them by a count (COPIES_WAIT) */
+			bool dma;
+			const struct num *to;
+			int64_t first_row, panel_cols, panel_bytes;
+			int swizzle;
 			bool arrives;			/* LOAD: the thread's copies arrive at the flag; else the
 							 * lane waits for them */
 			int flag;			/* LOAD; NONE: it does not arrive */
@@ -479,6 +487,12 @@ struct role {
 /* LOAD_THREADS without a stride: most accesses of a thread that are unrolled, so that it computes their addresses,
  * and reads the indices in them, side by side. More would not fit in the registers of a lane that only loads. */
 enum { ROLE_UNROLLED_ACCESSES = 8 };
+
+/* How many copies each thread of the lane has of a load without registers. */
+static inline int64_t role_dma_copies(const struct role_op *o, int64_t threads)
+{
+	return o->u.move.elements / o->u.move.run / threads;
+}
 
 /* Are all accesses of a thread unrolled? If each thread has as many. */
 static inline bool role_unrolls_accesses(const struct role_op *o, int64_t threads)

@@ -616,6 +616,7 @@ struct op_cost price_op(const struct cost_context *x, const struct role_op *o)
 	case DO_WAIT: return cycles(o->wait == NONE ? d->wait_cost : 0);
 	case DO_WAIT_LAST: return cycles(d->wait_cost * x->program->flags.v[o->u.flag.flag].depth);
 	case DO_GROUPS_WAIT: return cycles(d->drain_cost);
+	case DO_COPIES_WAIT: return cycles(d->wait_cost);
 	case DO_STORES_WAIT: return price_stores_wait(x, o);
 	case DO_ARRIVE: case DO_RELEASE: return cycles(d->tell_cost);
 	case DO_WARP_SYNC: return cycles(d->warp_cost);

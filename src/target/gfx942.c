@@ -50,14 +50,15 @@ static const struct matrix_instruction matrix[] = {
 	{ WIDE(16), BY_BYTES_WIDE(1u << DT_E5M2), .as_f16 = 1u << DT_E5M2 },
 };
 
-/* Everything by flags, which are counters in LDS that a waiting wave reads again and again. The machine has a count of
- * a wave's own loads (vmcnt) and a barrier of all waves (s_barrier), which would take less; a lane that has all waves
- * synchronizes its threads by that. */
+/* Everything by flags, which are counters in LDS that a waiting wave reads again and again, where lanes cannot meet at the
+ * barrier of all waves (s_barrier); a lane that has all waves synchronizes its threads by that. Of its own loads straight to
+ * LDS, which complete in order, a wave has a count (vmcnt). */
 static const struct completion completes[] = {
-	{ SEU_COPY, true, SEEN_FLAGGED, SEEN_FLAGGED },
-	{ SEU_COPY, false, SEEN_DONE, SEEN_FLAGGED },
-	{ SEU_MATRIX, false, SEEN_DONE, SEEN_FLAGGED },
-	{ SEU_VECTOR, false, SEEN_DONE, SEEN_FLAGGED },
+	{ SEU_COPY, true, SEEN_COUNTED, SEEN_FLAGGED, true },
+	{ SEU_COPY, true, SEEN_FLAGGED, SEEN_FLAGGED, false },
+	{ SEU_COPY, false, SEEN_DONE, SEEN_FLAGGED, false },
+	{ SEU_MATRIX, false, SEEN_DONE, SEEN_FLAGGED, false },
+	{ SEU_VECTOR, false, SEEN_DONE, SEEN_FLAGGED, false },
 };
 
 const struct target target_gfx942 = {
@@ -67,6 +68,6 @@ const struct target target_gfx942 = {
 	.completes = completes, .ncompletes = LEN(completes),
 	.shared = { .chunk = 16, .line = 128, .widest = 128, .narrowest = 32, .align = 1024,
 		.copy_align = 128, .flag = 8, .polled = true },
-	.hides_fetches = true, .copies_by_registers = true,
+	.hides_fetches = true, .copies_by_registers = true, .dma_bytes = 4, .dma_most = 63,
 	.matrix = matrix, .nmatrix = LEN(matrix),
 };

@@ -12,11 +12,11 @@ static const struct matrix_instruction matrix[] = { MMA_SM_89 };
 	.deep = 64 }
 
 static const struct completion completes[] = {
-	{ SEU_COPY, true, SEEN_FLAGGED, SEEN_FLAGGED },
-	{ SEU_COPY, false, SEEN_DONE, SEEN_FLAGGED },
-	{ SEU_MATRIX, false, SEEN_DONE, SEEN_FLAGGED },
-	{ SEU_VECTOR, true, SEEN_FLAGGED, SEEN_FLAGGED },
-	{ SEU_VECTOR, false, SEEN_DONE, SEEN_FLAGGED },
+	{ SEU_COPY, true, SEEN_FLAGGED, SEEN_FLAGGED, false },
+	{ SEU_COPY, false, SEEN_DONE, SEEN_FLAGGED, false },
+	{ SEU_MATRIX, false, SEEN_DONE, SEEN_FLAGGED, false },
+	{ SEU_VECTOR, true, SEEN_FLAGGED, SEEN_FLAGGED, false },
+	{ SEU_VECTOR, false, SEEN_DONE, SEEN_FLAGGED, false },
 };
 
 const struct target target_mma_sync = {

@@ -16,13 +16,13 @@ static const struct matrix_instruction matrix[] = {
 
 static const struct completion completes[] = {
 	/* mbarriers, on which bytes count */
-	{ SEU_COPY, true, SEEN_FLAGGED, SEEN_FLAGGED },
-	{ SEU_COPY, false, SEEN_DONE, SEEN_FLAGGED },
+	{ SEU_COPY, true, SEEN_FLAGGED, SEEN_FLAGGED, false },
+	{ SEU_COPY, false, SEEN_DONE, SEEN_FLAGGED, false },
 	/* groups retire in order */
-	{ SEU_MATRIX, true, SEEN_COUNTED, SEEN_FLAGGED },
-	{ SEU_MATRIX, false, SEEN_DONE, SEEN_FLAGGED },
-	{ SEU_VECTOR, true, SEEN_FLAGGED, SEEN_FLAGGED },
-	{ SEU_VECTOR, false, SEEN_DONE, SEEN_FLAGGED },
+	{ SEU_MATRIX, true, SEEN_COUNTED, SEEN_FLAGGED, false },
+	{ SEU_MATRIX, false, SEEN_DONE, SEEN_FLAGGED, false },
+	{ SEU_VECTOR, true, SEEN_FLAGGED, SEEN_FLAGGED, false },
+	{ SEU_VECTOR, false, SEEN_DONE, SEEN_FLAGGED, false },
 };
 
 const struct target target_sm_90a = {

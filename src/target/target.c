@@ -27,7 +27,8 @@ const struct target *target_of(const struct vdevice *d)
 enum seen_by target_seen(const struct target *t, const struct seu *unit, bool own)
 {
 	for (int i = 0; i < t->ncompletes; i++)
-		if (t->completes[i].unit == unit->kind && t->completes[i].async == unit->async)
+		if (t->completes[i].unit == unit->kind && t->completes[i].async == unit->async &&
+		    (!t->completes[i].ordered || unit->ordered))
 			return own ? t->completes[i].own : t->completes[i].others;
 	return own ? SEEN_DONE : SEEN_FLAGGED;
 }

@@ -74,11 +74,12 @@ static inline int layout_group_cols(const struct frag_layout *l)
  * all threads. */
 enum seen_by { SEEN_DONE, SEEN_COUNTED, SEEN_FLAGGED, SEEN_BARRIER };
 
-/* By its own lane, by others, of what runs on a unit of this kind. */
+/* By its own lane, by others, of what runs on a unit of this kind. The first row holds that fits the unit. */
 struct completion {
 	enum seu_kind unit;
 	bool async;
 	enum seen_by own, others;
+	bool ordered;			/* only of units whose work completes in order */
 };
 
 /* Where an operand may be. */
@@ -178,6 +179,11 @@ struct target {
 	/* A printer hides from the compiler how the addresses of an operand in shared memory are computed, as it would
 	 * compute them before a loop and keep each in a register. */
 	bool hides_fetches;
+	/* What an asynchronous load to shared memory that its lane counts (SEEN_COUNTED) is made of: copies without registers.
+	 * The threads of a warp copy so many bytes each, from anywhere, to contiguous bytes of shared memory. Zeros are
+	 * written for what is not there. 0: there are no such copies. */
+	int dma_bytes;
+	int dma_most;		/* of a lane's copies that it can leave under way when it waits */
 	bool copies_by_registers;	/* so a plan can divide such a copy into a load to registers, and a write to shared memory */
 	uint32_t pairs;			/* types of 16 bits of which an instruction multiplies two neighbours */
 	int adds_together;		/* f32 neighbours to which one instruction adds in memory; 0: one */

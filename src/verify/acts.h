@@ -20,6 +20,8 @@ enum act_kind {
 	ACT_COPY,			/* arrive there and have the engine fill cell `to`; of a shared load a part
 					 * of that cell, in each block */
 	ACT_COPY_THREADS,		/* arrive there once the warp's copies to cell `to` are complete */
+	ACT_COPY_COUNTED,		/* n of the warp's copies to cell `to`, which it counts */
+	ACT_COPIES,			/* until at most n of them are under way */
 	ACT_SYNC,			/* all warps of the lane meet */
 	ACT_CLUSTER,			/* all warps of the cluster meet */
 	ACT_FENCE,			/* engines may see what the warp has written */

@@ -101,6 +101,11 @@ static enum err_code do_act(struct play *p, struct warp *w, const struct act *a)
 	case ACT_WAIT: return play_wait(p, w, a);
 	case ACT_ARRIVE: return w->number && a->leader ? OK : play_arrive(p, w, a);
 	case ACT_COPY: case ACT_COPY_THREADS: return play_copy(p, w, a);
+	case ACT_COPY_COUNTED: return play_counted_copy(p, w, a);
+	case ACT_COPIES:
+		if (w->clock[component(me, COPIES)] < w->copies - a->n)
+			w->clock[component(me, COPIES)] = w->copies - a->n;
+		break;
 	case ACT_SYNC: case ACT_CLUSTER:
 		break;
 	case ACT_FENCE:
@@ -253,6 +258,9 @@ static enum err_code check_end(const struct play *p)
 		const struct warp *w = &p->warp[i];
 		bool multiplies = w->multiplies || w->clock[component(i, GROUPS)] < w->groups;
 
+		if (w->clock[component(i, COPIES)] < w->copies)
+			return err_set(p->e, ERR_ILLEGAL, NOWHERE, "lane '%s' ends while its copies are under way",
+				p->s->set->plan->lanes.v[p->r->roles.v[w->lane].lane].name);
 		if (multiplies || w->stores_on || w->clock[component(i, STORES)] < w->stores)
 			return err_set(p->e, ERR_ILLEGAL, NOWHERE, "lane '%s' ends while its %s are under way",
 				p->s->set->plan->lanes.v[p->r->roles.v[w->lane].lane].name,

@@ -97,6 +97,15 @@ enum err_code play_access(struct play *p, struct warp *w, const struct act *a)
 	return OK;
 }
 
+enum err_code play_counted_copy(struct play *p, struct warp *w, const struct act *a)
+{
+	int me = warp_index(p, w);
+
+	w->copies += a->n;
+	return play_add_access(p, w->block, w, a->to, (struct access){ .of = component(me, COPIES), .until = w->copies,
+		.instance = a->instance, .warp = NONE, .by = me, .copied = true, .writes = true });
+}
+
 void play_fence(struct play *p, struct warp *w)
 {
 	int me = warp_index(p, w);

@@ -51,7 +51,7 @@ struct warp {
 	int block, lane, number;	/* 0: the lane's first */
 	int at;				/* next action */
 	int event;			/* number of the event at hand */
-	int groups, stores;		/* issued */
+	int groups, stores, copies;	/* issued */
 	bool multiplies, stores_on;	/* products, stores that are not committed */
 	bool meets;			/* waits at an ACT_SYNC or ACT_CLUSTER */
 	int *clock, *fenced;		/* now; at its last fence */
@@ -136,9 +136,9 @@ static inline uint32_t arrivals_of(const struct play *p, int flag, int n)
 	return all;
 }
 
-/* Components of a clock: events of each warp, groups and stores of each warp that are over, generations of barriers
- * that are over. */
-enum warp_component { EVENTS, GROUPS, STORES, WARP_COMPONENTS };
+/* Components of a clock: events of each warp, groups, stores and counted copies of each warp that are over, generations of
+ * barriers that are over. */
+enum warp_component { EVENTS, GROUPS, STORES, COPIES, WARP_COMPONENTS };
 
 static inline int component(int warp, enum warp_component of)
 {
@@ -174,6 +174,8 @@ int play_ncells(const struct play *p);
 NODISCARD enum err_code play_add_access(struct play *p, int block, struct warp *w, int cell, struct access x);
 /* ACT_READ, ACT_WRITE, ACT_GROUP_READ, ACT_GROUP_SUM and ACT_STORE; and so on. */
 NODISCARD enum err_code play_access(struct play *p, struct warp *w, const struct act *a);
+/* ACT_COPY_COUNTED: a write that is over with the last of its copies. */
+NODISCARD enum err_code play_counted_copy(struct play *p, struct warp *w, const struct act *a);
 void play_fence(struct play *p, struct warp *w);
 
 NODISCARD enum err_code play_arrive(struct play *p, struct warp *w, const struct act *a);

@@ -307,7 +307,10 @@ static enum err_code run_load(struct run *x, const struct role_op *o)
 		x->acts.v[x->acts.n - 1].leader = o->what == DO_LOAD_BOXES && !o->u.boxes.rows;
 	}
 	x->unfenced = unfenced;
-	if (o->what == DO_LOAD_THREADS) {
+	if (o->what == DO_LOAD_THREADS && o->u.move.dma) {
+		a = add_act(x, ACT_COPY_COUNTED, NONE, role_dma_copies(o, (int64_t)x->role->warps * x->s->set->r->target->warp));
+		x->scattered = x->writing = true;
+	} else if (o->what == DO_LOAD_THREADS) {
 		a = add_act(x, ACT_COPY_THREADS, o->u.move.flag, value(x, o->u.move.n));
 		x->scattered = x->writing = true;
 	} else {
@@ -456,12 +459,15 @@ static enum err_code run_own(struct run *x, const struct role_op *o)
 		x->looking = false;	/* the threads of a warp wait for groups together */
 		add_act(x, ACT_GROUPS, NONE, o->u.count);
 		return OK;
+	case DO_COPIES_WAIT:
+		add_act(x, ACT_COPIES, NONE, o->u.count);
+		return OK;
 	case DO_STORES_COMMIT: case DO_STORES_WAIT:
 		run_stores(x, o);
 		return OK;
 	case DO_LOAD_BOXES: return run_load(x, o);
 	case DO_STORE_BOXES: return run_store(x, o);
-	case DO_LOAD_THREADS: return o->u.move.arrives ? run_load(x, o) : run_touches(x, o);
+	case DO_LOAD_THREADS: return o->u.move.arrives || o->u.move.dma ? run_load(x, o) : run_touches(x, o);
 	default: BUG("verify does not know what '%s' does", role_op_info[o->what].name);
 	}
 }

@@ -1,4 +1,5 @@
-/* Kernels with one operation changed: left out, executed twice, exchanged with the next. verify refuses them, or they
+/* Kernels with one operation changed: left out, executed twice, exchanged with the next, or a wait that leaves one more of a
+ * lane's copies under way. verify refuses them, or they
  * are harmless: the CPU target, which does not depend on verify, finds no race in them and the result is the same. A
  * sample of the refused ones runs on the CPU, too, to see how many are refused without need. */
 #include "lower/passes.h"
@@ -13,8 +14,8 @@
  * kernels; MUTANTS_OF takes only plans whose name contains its value; MUTANTS_SAY prints each kernel that runs. */
 enum { MANY = 500, MORE = 6, MORE_REFUSED = 24 };
 
-enum change { DROP, DOUBLE, EXCHANGE, CHANGES };
-static const char *const change_names[] = { "without", "twice", "after the next" };
+enum change { DROP, DOUBLE, EXCHANGE, LOOSEN, CHANGES };
+static const char *const change_names[] = { "without", "twice", "after the next", "for one copy less" };
 
 struct tally {
 	const char *name;
@@ -126,7 +127,7 @@ static void try(struct bench *b, struct tally *t, const struct mutant *m)
 }
 
 /* The body's operations with number i changed. */
-static int changed(const struct role_body *was, int i, enum change how, struct role_op **to)
+static int changed(struct arena *a, const struct role_body *was, int i, enum change how, struct role_op **to)
 {
 	int n = 0;
 
@@ -137,6 +138,10 @@ static int changed(const struct role_body *was, int i, enum change how, struct r
 			continue;
 		if (how == EXCHANGE && (k == i || k == i + 1))
 			o = was->v.v[2 * i + 1 - k];
+		if (how == LOOSEN && k == i) {
+			o = arena_copy(a, o, 1, sizeof(*o));
+			o->u.count++;
+		}
 		to[n++] = o;
 		if (k == i && how == DOUBLE)
 			to[n++] = o;
@@ -152,12 +157,12 @@ static void mutate(struct bench *b, struct tally *t, const struct role *l, struc
 	const struct role_op *o = was.v.v[i], *next = i + 1 < was.v.n ? was.v.v[i + 1] : NULL;
 	struct mutant m = { .how = how, .at = o->what, .next = next ? next->what : DO_COUNT };
 
-	if (how == EXCHANGE && !next)
+	if ((how == EXCHANGE && !next) || (how == LOOSEN && o->what != DO_COPIES_WAIT))
 		return;
 	m.what = describe(b, l, o, next, how);
 	m.rule = is_rule(o->what) || (how == EXCHANGE && is_rule(next->what));
 	body->v.v = ARENA_ARRAY(&b->arena, was.v.n + 1, struct role_op *);
-	body->v.n = changed(&was, i, how, body->v.v);
+	body->v.n = changed(&b->arena, &was, i, how, body->v.v);
 	try(b, t, &m);
 	*body = was;
 	arena_reset(&b->arena, mark);
@@ -177,7 +182,7 @@ static void mutate_body(struct bench *b, struct tally *t, const struct role *l,
 	for (int i = 0; i < body->v.n; i++) {
 		struct role_op *o = body->v.v[i];
 
-		for (int how = 0; how < CHANGES; how++)
+		for (int how = 0; how < (o->what == DO_COPIES_WAIT ? CHANGES : LOOSEN); how++)
 			if (++*count % stride() == 0)
 				mutate(b, t, l, body, i, how);
 		if (!role_is_region(o->what))
@@ -284,6 +289,12 @@ int main(void)
 		"{m=64, n=64, k=32}, {a=2, b=2}, {load_a=1, load_b=1})");
 	check_plan_of("attention on gfx942", "return on_device('mi300x', attention_of{m=64, n=96, d=32}, {m=32, n=32}, "
 		"{k=2, v=2})");
+	check_plan_of("gemm on gfx942, without registers", "return by_dma(mr.examples.gemm{m=64, n=64, k=128}, "
+		"{m=64, n=64, k=32}, {a=3, b=3}, {load_a=2, load_b=2})");
+	check_plan_of("gemm on gfx942, without registers on a lane of its own", "return by_dma(mr.examples.gemm{m=64, n=64, k=128}, "
+		"{m=64, n=64, k=32}, {a=3, b=3}, nil, true)");
+	check_plan_of("attention on gfx942, without registers", "return by_dma(attention_of{m=64, n=128, d=32}, {m=64, n=32}, "
+		"{k=3, v=3}, {load_k=2, load_v=2})");
 	check_plan_of("attention with lengths", "return with_lengths('attention', {b=4, m=64, n=160, d=32}, {m=64, n=64}, "
 		"{k=2, v=2})");
 	/* an EU has one tile, and so one run of the loop, whose last tile is copied by several warps */

@@ -22,13 +22,15 @@ end
 --   device    else h200
 --   lanes     {name, options} of each lane that is declared, in order
 --   rings     versions, by buffer
+--   loads     the unit of loads, else the default
 --   at        offsets, by sTask
 --   eus       1 unless given
 function P.plan(bound, tile, lane_of, o)
   local plan = mr.plan(bound:graph{tile = tile}, o.device or P.device)
   for _, lane in ipairs(o.lanes or {}) do plan:lane(lane[1], lane[2]) end
   for _, t in ipairs(plan.tasks) do
-    plan:append(t.name, {lane = lane_of and lane_of(t) or nil, at = o.at and o.at[t.name] or 0})
+    plan:append(t.name, {lane = lane_of and lane_of(t) or nil, at = o.at and o.at[t.name] or 0,
+      seu = t.kind == "load" and o.loads or nil})
   end
   plan:buffers(o.rings or {})
   if o.eus ~= false then plan:grid{eus = o.eus or 1} end
@@ -53,6 +55,12 @@ end
 function P.on_one_lane(name, bound, tile, rings, at, warps)
   return P.plan(bound, tile, function() return "c0" end, {device = mr.device(name), lanes = {{"c0", {warps = warps or 2}}}, rings = rings,
     at = at})
+end
+
+-- Loads without registers, on the lane that multiplies, or on one of their own.
+function P.by_dma(bound, tile, rings, at, apart)
+  return P.plan(bound, tile, function(t) return apart and t.kind == "load" and "p0" or "c0" end, {device = mr.device "mi300x",
+    lanes = {{"c0", {warps = 2}}, apart and {"p0", {warps = 1}}}, rings = rings, at = at, loads = "lds_dma"})
 end
 
 -- Loads on p0, of `loading` warps; sTasks of `on` on c1, all others on c0. eus: false for all.

@@ -384,7 +384,7 @@ static enum err_code check_staged(const struct kernel *k, const struct buffer *l
 	if (lane_of(k, load->first) != lane_of(k, put->first))
 		return err_set(e, ERR_ILLEGAL, to->loc, "'%s' writes to shared memory what '%s' has left in the registers of its "
 			"threads: both must be on one lane", to->name, from->name);
-	if (u->kind == SEU_COPY && !k->target->copies_by_registers)
+	if (u->kind == SEU_COPY && (!k->target->copies_by_registers || target_seen(k->target, u, true) == SEEN_COUNTED))
 		return err_set(e, ERR_ILLEGAL, from->loc, "'%s' copies to shared memory, but '%s' keeps in registers what it loads: "
 			"choose a vector unit by seu=", u->name, from->name);
 	return OK;

@@ -163,12 +163,38 @@ static enum err_code add_task(struct lowering *c, const struct kentry *x, const 
 
 static enum err_code add_loop(struct lowering *c, int loop, struct err *e);
 
-/* All lanes meet, so many times. Unlike an sTask, a meeting in a loop is in all iterations of the pipelined loop, also in
- * those in which some sTasks have nothing to do. */
-static void add_meetings(struct lowering *c, int n, const char *why)
+/* Before a meeting the lane waits for copies of its own. In a loop, how many it leaves under way follows from the class of
+ * the iteration. */
+static void add_copies_wait(struct lowering *c, const struct copies_wait *w, const struct point *at)
 {
-	for (int i = 0; i < n; i++)
+	struct role_op *o = add_op(c, DO_COPIES_WAIT);
+	struct point *p;
+
+	o->why = "all threads may read what it has copied";
+	if (!w)
+		return;
+	p = point_new(c, at);
+	p->copies = w;
+	o->point = p;
+}
+
+/* All lanes meet, so many times. Unlike an sTask, a meeting in a loop is in all iterations of the pipelined loop, also in
+ * those in which some sTasks have nothing to do. waits: of the lane before each of them, or NULL. */
+static void add_meetings(struct lowering *c, int n, const struct copies_wait *waits, const struct point *at, const char *why)
+{
+	for (int i = 0; i < n; i++) {
+		if (waits)
+			add_copies_wait(c, &waits[i], at);
 		add_op(c, DO_BLOCK_SYNC)->why = why;
+	}
+}
+
+/* Has the lane loads in its loop that it counts? */
+static bool counts_copies(const struct lowering *c)
+{
+	const struct meetings *m = &c->k->meetings;
+
+	return m->end_wait && m->end_wait[c->lane->lane];
 }
 
 /* A run of a nested loop, in the current iteration of the region around it. */
@@ -185,9 +211,11 @@ static enum err_code add_run(struct lowering *c, int region, const struct kstep 
 	add_trips(c, s->id);
 	add_late_carry_starts(c, s->id, false);
 	c->point = p;
-	add_meetings(c, c->k->meetings.interval ? 1 + c->k->meetings.first[c->lane->lane] : 0, "the loop begins");
+	add_meetings(c, c->k->meetings.interval ? 1 + c->k->meetings.first[c->lane->lane] : 0, NULL, NULL, "the loop begins");
 	TRY(add_loop(c, s->id, e));
-	add_meetings(c, c->k->meetings.interval ? 1 + c->k->meetings.last[c->lane->lane] : 0, "the loop ends");
+	if (counts_copies(c))
+		add_copies_wait(c, NULL, NULL);
+	add_meetings(c, c->k->meetings.interval ? 1 + c->k->meetings.last[c->lane->lane] : 0, NULL, NULL, "the loop ends");
 	c->point = around;
 	add_late_carry_starts(c, s->id, true);
 	add_advance(c, VAR_BASE, s->id, V(c, VAR_TRIPS, s->id));
@@ -243,6 +271,8 @@ static enum err_code add_step(struct lowering *c, int loop, const struct kstep *
 static enum err_code add_loop(struct lowering *c, int loop, struct err *e)
 {
 	const struct kregion *v = &c->lane->regions[loop + 1];
+	const struct meetings *m = &c->k->meetings;
+	bool meets = m->interval && loop != NONE;
 	struct role_body *outer = enter_loop(c, VAR_J, loop, N(c, -v->max_offset), V(c, VAR_TRIPS, loop));
 	struct role_op *o = outer->v.v[outer->v.n - 1];
 
@@ -250,12 +280,17 @@ static enum err_code add_loop(struct lowering *c, int loop, struct err *e)
 	o->u.region.section = SECTION_LOOP;
 	o->u.region.note = "all iterations; an sTask performs those that there are";
 	for (int i = 0; i < v->steps.n; i++) {
-		if (c->k->meetings.interval && loop != NONE && !v->steps.v[i].is_loop)
-			add_meetings(c, c->k->meetings.before[c->lane->entries.v[v->steps.v[i].id].entry], "lanes go on together");
+		if (meets && !v->steps.v[i].is_loop) {
+			int entry = c->lane->entries.v[v->steps.v[i].id].entry;
+
+			add_meetings(c, m->before[entry], counts_copies(c) ? m->before_wait[entry] : NULL, o->point,
+				"lanes go on together");
+		}
 		TRY(add_step(c, loop, &v->steps.v[i], e));
 	}
-	if (c->k->meetings.interval && loop != NONE)
-		add_meetings(c, c->k->meetings.end[c->lane->lane], "lanes go on together");
+	if (meets)
+		add_meetings(c, m->end[c->lane->lane], counts_copies(c) ? m->end_wait[c->lane->lane] : NULL, o->point,
+			"lanes go on together");
 	if (loop == NONE)
 		build_all_products(c, c->lane->replicas == 1);
 	leave_body(c, outer);
@@ -293,7 +328,7 @@ static enum err_code add_tiles(struct lowering *c, struct err *e)
 		TRY(s->is_loop ? add_run(c, NONE, s, e) : add_task(c, &c->lane->entries.v[s->id], N(c, 0), e));
 	}
 	build_all_products(c, false);
-	add_meetings(c, c->k->meetings.interval && c->k->meetings.tile_end, "the tile ends");
+	add_meetings(c, c->k->meetings.interval && c->k->meetings.tile_end, NULL, NULL, "the tile ends");
 	leave_body(c, outer);
 	return OK;
 }

@@ -38,6 +38,8 @@ struct point {
 	VEC(struct hint) hints;		/* of a TASK, once its operations are selected */
 	/* of a flag's WAIT */
 	const struct flag_wait *flag_wait;
+	/* of a COPIES_WAIT */
+	const struct copies_wait *copies;	/* what it leaves under way, by class; NULL: as its count says */
 	/* of a GROUPS_WAIT */
 	const struct group_wait *wait;	/* what it leaves under way, by class; NULL: as its count says */
 	const int *instances_left;	/* by sTask: latest instances that may be under way; NULL: none */

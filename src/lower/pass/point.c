@@ -129,12 +129,23 @@ static void copy_body(struct lowering *c, const struct role_body *from, struct r
 	leave_body(c, outer);
 }
 
+/* Sets how many copies a wait leaves under way in the iteration. False: the iteration has no such wait. */
+static bool copies_wait_set_class(struct role_op *o, const struct copying *how)
+{
+	int left = o->point && o->point->copies && o->point->region == how->loop ? o->point->copies->left[how->class] : o->u.count;
+
+	o->u.count = left;
+	return left >= 0;
+}
+
 void copy_op(struct lowering *c, const struct role_op *o, const struct copying *how)
 {
 	struct role_op *n = ARENA_NEW(c->a, struct role_op);
 	const struct num *iteration = NULL;
 
 	*n = *o;
+	if (n->what == DO_COPIES_WAIT && !copies_wait_set_class(n, how))
+		return;
 	if (n->point)
 		move_point(c, n, how);
 	if (n->point && n->point->region == how->loop)

@@ -80,6 +80,8 @@ static int64_t load_addresses(const struct role_op *load, int64_t threads)
 	const struct role_index *x = load->u.move.index;
 	int64_t n = 1;
 
+	if (load->u.move.dma)	/* the offset in the tensor alone */
+		return role_dma_copies(load, threads);
 	if (load->u.move.stride.rows || !role_unrolls_accesses(load, threads))
 		return 0;
 	for (int d = 0; d < load->u.move.rank; d++)

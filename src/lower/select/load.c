@@ -185,6 +185,26 @@ static struct role_op *add_move(struct lowering *c, const struct kentry *x, cons
 	return o;
 }
 
+/* Copies without registers: the threads of a warp copy to contiguous bytes, and each finds by them which element it is to
+ * copy. Where lanes meet in the loop, the lane goes on and waits for them before a meeting; elsewhere it waits at once. */
+static void add_dma(struct lowering *c, const struct kentry *x, const struct ring *r, struct role_op *o)
+{
+	int bytes = dtype_bits(o->u.move.type) / 8;
+	int64_t pitch = r->panel_cols * bytes;
+
+	o->u.move.dma = true;
+	o->u.move.run = c->k->target->dma_bytes / bytes;
+	o->u.move.to = ADD(slot_address(c, r), N(c, r->first_row * pitch + r->first_col / r->panel_cols * r->panel_bytes));
+	o->u.move.first_row = r->first_row;
+	o->u.move.panel_cols = r->panel_cols;
+	o->u.move.panel_bytes = r->panel_bytes;
+	o->u.move.swizzle = r->swizzle;
+	if (is_counted_load(c->k, x->task))
+		return;
+	add_op(c, DO_COPIES_WAIT)->why = "all of the load is there";
+	signal_thread_load(c, x);
+}
+
 /* A load by the lane's threads: the plan asks for it, or the copy engine cannot bring the tile. */
 static void load_elements(struct lowering *c, const struct kentry *x, const struct ring *r, const struct node *n)
 {
@@ -196,6 +216,10 @@ static void load_elements(struct lowering *c, const struct kentry *x, const stru
 	add_touch(c, TOUCH_WRITE, TOUCH_SLOT, r->buffer, 0);	/* the first one: verify/run.c */
 	touch_added_values(c, s, n);
 	o = add_move(c, x, r, DO_LOAD_THREADS);
+	if (lower_dma_copies(c->k, x->task)) {
+		add_dma(c, x, r, o);
+		return;
+	}
 	if (o->u.move.run * dtype_bits(o->u.move.type) >= 32)
 		o->u.move.stride = find_stride(c, x, r, o);
 	else

@@ -23,6 +23,8 @@
  * Where the loop begins and where it ends all lanes meet once more, which orders it with what is before it and behind it. */
 #include "lower/passes.h"
 
+#include <limits.h>
+
 enum { INTERVAL_MOST = 8 };
 
 /* Where an sTask of the phase stands: in the loop, before it, or behind it in its lane's tile. */
@@ -220,7 +222,8 @@ static bool solve(struct meeting_points *x, int interval)
 }
 
 /* Where lanes multiply alternately, a lane should copy while another one multiplies, not before that one can begin. So copies
- * to shared memory are moved behind as many meetings as the products allow. Everything else is as early as these allow. */
+ * to shared memory are moved behind as many meetings as the products allow. Everything else is as early as these allow, also
+ * copies for which the lane waits later (sync/counted_copies.c). */
 static void delay_copies(struct meeting_points *x, int interval)
 {
 	int n = x->k->plan->entries.n, *first = arena_copy(&x->k->arena, x->u, (size_t)n, sizeof(*x->u));
@@ -231,7 +234,7 @@ static void delay_copies(struct meeting_points *x, int interval)
 
 		if (x->part[i] != PART_LOOP)
 			continue;
-		copies[i] = lower_meets_for(x->k, entry_at(x, i)->task);
+		copies[i] = lower_meets_for(x->k, entry_at(x, i)->task) && !lower_dma_copies(x->k, entry_at(x, i)->task);
 		others[i] = !copies[i] && !multiplies;
 		x->u[i] = multiplies ? x->u[i] : INT32_MAX;
 	}
@@ -282,6 +285,31 @@ static void set_meetings(struct meeting_points *x, int interval)
 	m->interval = interval;
 }
 
+/* Counts the copies that lanes may leave under way at meetings: for each load the fewest meetings from it to what waits
+ * for it. */
+static void count_copies(struct meeting_points *x, int interval)
+{
+	int *within = arena_ints(&x->k->arena, x->k->plan->entries.n, INT_MAX);
+
+	for (int i = 0; i < x->v.n; i++) {
+		const struct constraint *c = &x->v.v[i];
+
+		if (c->least)
+			within[c->from] = (int)min_i64(within[c->from], x->u[c->to] - x->u[c->from] + interval * c->back);
+	}
+	lower_count_copies(x->k, x->loop, within);
+}
+
+/* Has the lane loads that it counts, and does it thus need meetings although it is alone? */
+static bool counts_copies(const struct meeting_points *x)
+{
+	for (int i = 0; i < x->k->plan->entries.n; i++)
+		if (stask_of_entry(x, i)->phase == x->k->phase && x->part[i] == PART_LOOP &&
+		    lower_dma_copies(x->k, entry_at(x, i)->task))
+			return true;
+	return false;
+}
+
 bool lower_meets_for(const struct kernel *k, int task)
 {
 	const struct stask *s = stask_at(k, task);
@@ -304,7 +332,7 @@ static const char *find_meetings(struct kernel *k)
 			lanes++;
 			why_not = order_lane(&x, lane);
 		}
-	if (why_not || lanes < 2)
+	if (why_not || (lanes < 2 && !counts_copies(&x)))
 		return why_not;
 	if (!add_waits(&x))
 		return "an sTask outside of the loop waits for one of another lane there";
@@ -312,6 +340,8 @@ static const char *find_meetings(struct kernel *k)
 		if (solve(&x, interval)) {
 			delay_copies(&x, interval);
 			set_meetings(&x, interval);
+			if (counts_copies(&x))
+				count_copies(&x, interval);
 			return NULL;
 		}
 	return "lanes wait for each other too often in an iteration";

@@ -126,7 +126,7 @@ class Wave:
         self.s = [0] * 128
         self.v = [[0] * 64 for _ in range(512)]
         self.v[0] = [64 * n + i for i in LANES]
-        self.scc = 0
+        self.scc, self.before = 0, ('s_nop', [])
         self.s[0], self.s[1], self.s[2] = block.arguments & M32, block.arguments >> 32, block.n
         self.put64(EXEC, M64)
         self.under_way = {'vmcnt': [], 'lgkmcnt': []}  # (what, the registers that it writes, what completes it)
@@ -539,6 +539,33 @@ def shared(w, op, a, mods):
     w.begin('lgkmcnt', 'LDS ' + m[1], registers(a[0], len(offsets) * words) if m[1] == 'read' else [], complete)
 
 
+def to_lds(w, op, a, mods):
+    """buffer_load_dword ... offen lds: LDS gets the words of all lanes one behind the other from m0 on, and zero of what is not in the
+    buffer."""
+    b = w.block
+    if op != 'buffer_load_dword' or mods != ['offen', 'lds'] or a[2] != '0':
+        raise Fault(f'no instruction {op} {" ".join(mods)}')
+    if w.before[0][0] == 's' and w.before[0] != 's_nop' and w.before[1][:1] == ['m0']:
+        raise Fault('m0 is read right behind its write')
+    s, e, lanes, knows, to = register(a[1])[1], w.mask(), w.active(), w.clock, w.s[M0]
+    for i in range(s, s + 4):
+        w.look('s', i)
+    base, size, at = w.s[s] | (w.s[s + 1] & 0xffff) << 32, w.s[s + 2], w.word(a[0])
+    if w.s[s + 1] >> 16 or w.s[s + 3] != 0x20000:
+        raise Fault('a buffer of another kind')
+    for j in lanes:
+        b.check(to + 4 * j, 4)
+        if at[j] + 4 <= size:
+            b.memory.find(base + at[j], 4)
+
+    def complete():
+        for j in lanes:
+            b.touch(w, knows, to + 4 * j, 4, True)
+            b.put(to + 4 * j, 4, b.memory.get(base + at[j], 4) if at[j] + 4 <= size else 0)
+    b.memory.loaded.add(base >> 32)
+    w.begin('vmcnt', 'copy to LDS', [], complete)
+
+
 def memory(w, op, a, mods):
     if op in ('global_atomic_add_f32', 'global_atomic_add'):
         at = w.pair(a[0]) if a[2] == 'off' else [w.S(a[2], True) + s32(x) for x in w.word(a[0])]
@@ -826,6 +853,7 @@ class Block:
                         break
                 return True
             if op in ('s_nop', 's_setprio'):
+                w.before = op, a
                 return True
             if op == 's_branch' or op.startswith('s_cbranch_'):
                 cond = {'s_branch': True, 's_cbranch_scc1': w.scc, 's_cbranch_scc0': not w.scc,
@@ -836,11 +864,13 @@ class Block:
                 return True
             if op[0] == 's' and mods and not op.startswith('s_load'):
                 raise Fault('no modifier ' + ' '.join(mods))
-            kind = scalar if op[0] == 's' else shared if op[:3] == 'ds_' else memory if op[:7] == 'global_' else vector
+            kind = scalar if op[0] == 's' else shared if op[:3] == 'ds_' else memory if op[:7] == 'global_' else to_lds if \
+                op[:7] == 'buffer_' else vector
             kind(w, op, a, mods)
+            w.before = op, a
             if at in self.polls:
                 w.passed.add(at)
-            elif kind is memory or kind is shared and 'read' not in op and 'permute' not in op:
+            elif kind in (memory, to_lds) or kind is shared and 'read' not in op and 'permute' not in op:
                 self.followed |= w.passed
         except Fault as e:
             raise Fault(f'block {self.n}, wave {w.n} at {at:x}, {op} {", ".join(a)}: {e}') from None
@@ -996,7 +1026,7 @@ def spoil(launch, program, first, seeds):
                     why = 'LDS takes the accesses of a wave in order'
                 elif what in UNDER_WAY and kinds <= {'store'} and not moved:
                     why = 'nobody loads what is stored'
-                elif what in UNDER_WAY and 'store' not in kinds:
+                elif what in UNDER_WAY and not kinds & {'store', 'copy to LDS'}:
                     why = 'another wait precedes the use'
         totals[what, how, why] = totals.get((what, how, why), 0) + 1
         if why == 'not found':

@@ -536,6 +536,16 @@ local function stage(plan, info)
   return staged
 end
 
+-- Let loads that are not divided copy without registers, on the device's unit for that. Adds these to `units`.
+local function copy_by_dma(plan, info, units)
+  for _, t in ipairs(plan.tasks) do
+    if t.kind == "load" and not units[t.name] and chance(0.8) then
+      units[t.name], info.dma = "lds_dma", (info.dma or 0) + 1
+    end
+  end
+  return units
+end
+
 -- Let sTasks fetch operands of products, perhaps in parts of what these contract.
 local function fetch(plan, info, in_parts)
   local extents = {}
@@ -730,7 +740,8 @@ local function try(name, spread)
   local plan = mr.plan(bound:graph{tile = tile}, M.device)
   local info = {program = name, ways = ways, wide = wide}
   if M.shapes then shape(plan, info) end
-  local staged = M.staged and stage(plan, info)
+  local staged = M.staged and (not M.dma or chance(0.4)) and stage(plan, info)
+  if M.dma then staged = copy_by_dma(plan, info, staged or {}) end
   if M.directs then direct(plan, info) end
   if M.fetches then fetch(plan, info, ways == 1) end
   if ways > 1 then plan:split("m", ways) end
