@@ -239,6 +239,7 @@ static const char *fetch_conflict(const struct plan *p, struct arena *a, int fet
 	const struct graph *g = p->graph;
 	const struct seu *unit = &p->device->seu[p->entries.v[plan_entry_of(p, product)].seu];
 	const char *name = g->tasks.v[product].name;
+	const struct buffer *value = &g->buffers.v[g->tasks.v[fetch].writes.v[0]];
 
 	if (unit->kind != SEU_MATRIX)
 		return arena_strf(a, "the threads of '%s' read operands from shared memory as they multiply '%s'", unit->name, name);
@@ -247,6 +248,8 @@ static const char *fetch_conflict(const struct plan *p, struct arena *a, int fet
 			unit->name, name);
 	if (unit->async && stask_is_direct(g, &g->tasks.v[fetch]))
 		return arena_strf(a, "'%s' is asynchronous, and takes it out of registers without that", unit->name);
+	if (stask_is_direct(g, &g->tasks.v[fetch]) && dtype_bits(value->type) != 16)
+		return arena_strf(a, "it is of %s, and one of 16 bits can be made there", dtype_name(value->type));
 	if (plan_scope(p, g->tasks.v[fetch].writes.v[0]) != SCOPE_SHARED)
 		return NULL;
 	return stask_is_direct(g, &g->tasks.v[fetch]) ? "that takes the operand out of registers of its own lane, in the slices in "

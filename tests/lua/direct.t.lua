@@ -128,6 +128,14 @@ end
 random_plans.directs = nil
 tap.ok(made > 5, "plans at random have it", made)
 
+-- Whatever conversions there are.
+local random_conversions = dofile(dir .. "lib/random_conversions.lua")
+for seed = 1, 32 do
+  random_plans.device = ({devices.a100, devices.mi300x, mma_sync, mr.device "h200"})[seed % 4 + 1]
+  local drawn, text = random_conversions.draw(seed, random_plans.device)
+  random_plans.correct(tap, ("seed %d on %s: %s"):format(seed, random_plans.device.name, text), drawn, {1})
+end
+
 -- Suggestions have it.
 local in_order = dofile(dir .. "lib/in_order.lua")
 local staged = in_order(mr.device "a100", mr.examples.dequant_gemm{m = 16, n = 4096, k = 4096}, {m = 16, n = 64, k = 256}, 4,
@@ -152,6 +160,14 @@ local function with_fields(more)
 end
 refused("the second operand of an asynchronous product", "asynchronous, and reads the second operand of 'mma' from shared memory itself",
   with_fields{on = "h200", columns = false})
+refused("an operand of 32 bits", "it is of tf32, and one of 16 bits can be made there", {on = "a100", warps = 1, tile = {m = 16, n = 16, k = 16},
+  bound = mr.program("tf32", function(p)
+    local m, n, k = p:axes("m", "n", "k")
+    local A, B, C = p:input("A", {m, k}, "tf32"), p:input("B", {n, k}, "bf16"), p:output("C", {m, n}, "f32")
+    local b = p:load("load_b", B)
+    local x = p:task("dequant", function() return (b * 2):to "tf32" end)
+    C:store("store_c", p:mma("mma", p:load("load_a", A), x))
+  end){m = 16, n = 16, k = 16}})
 refused("on another lane", "takes the operand out of registers of its own lane", with_fields{on = "a100", apart = "dequant"})
 refused("an operand of a product by threads", "the threads of 'cuda' read operands from shared memory as they multiply 'mma'",
   with_fields{on = "a100", seu = "cuda"})
