@@ -504,7 +504,8 @@ void put_wide_reads(struct print *c, const char *indent)
 		c->vectors |= words > 1 || in_float(v->from);
 		if (c->reads.v[i].when)
 			get = arena_strf(c->a, "if (%s) %s; else EACH(i, %d) v%d[i] = 0", num(c, c->reads.v[i].when), get, words, i);
-		put(c, "%s%s v%d[%d]; { const int j = first, e = 0; %s; }", indent, v->together > 1 ? "u32" : bits_type(v->from), i, words, get);
+		put(c, "%s%s v%d[%d]; { const int j = first, e = 0; %s; }", indent, v->together > 1 || words > 1 ? "u32" :
+			bits_type(v->from), i, words, get);
 	}
 }
 
@@ -514,8 +515,10 @@ static const char *wide_bits(struct print *c, const struct val *v, int i)
 	int bits = dtype_bits(v->from), words = words_of_group(v), per = 32 / bits;
 	const char *group = v->same ? "" : words > 1 ? arena_strf(c->a, "g * %d + ", words) : "g + ", *word;
 
+	if (v->together == 1 && v->same)
+		return arena_strf(c->a, "v%d[0]", i);
 	if (v->together == 1)
-		return arena_strf(c->a, "v%d[%s]", i, v->same ? "0" : "g");
+		return arena_strf(c->a, in_float(v->from) ? "bits_float(v%d[g])" : "v%d[g]", i);
 	word = arena_strf(c->a, "v%d[%se / %d]", i, group, per);
 	if (bits == 32)
 		return arena_strf(c->a, in_float(v->from) ? "bits_float(%s)" : "%s", word);
