@@ -12,7 +12,7 @@ enum {
 	BY_RECIPROCAL = 2,		/* a division whose divisor's reciprocal is there: it scales, then multiplies */
 	FIELD = 2,			/* of a packed word: a shift left, a shift right */
 	I4_PAIR = 3,			/* two of them in one word: a shift, a selection of bytes, a combination of bits */
-	E2M1_PAIR = 6,			/* ... with a shift and a combination more for sign and exponent */
+	E2M1_PAIR = 5,			/* ... with a shift and a combination more for sign and exponent */
 	QUAD_FOLDS = 2,			/* shuffles in which the four threads of a row combine their results */
 };
 

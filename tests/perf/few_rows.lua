@@ -48,7 +48,8 @@ end
 -- The best plan without that unit, for the device itself.
 local function search(bound, unit_left_out)
   local d, folder = without(unit_left_out)
-  local ok, found = pcall(mr.search, bound, d, seconds and mr.attached() and {seconds = seconds, fresh = true} or {measure = false})
+  local modeled = {measure = false, fetch = unit_left_out == "tensor"}   -- by mma.sync with all that its operands can be fetched and made by
+  local ok, found = pcall(mr.search, bound, d, seconds and mr.attached() and {seconds = seconds, fresh = true} or modeled)
   local plan = ok and found and load((found.plan:script():gsub('mr%.device "[^"]*"', ("mr.device %q"):format(device.name))))(bound)
   os.execute("rm -r " .. folder)
   return plan, ok and "no plan" or tostring(found)
