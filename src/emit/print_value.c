@@ -567,8 +567,10 @@ const char *pair_text(struct print *c, enum dtype type, const struct val *v)
 	}
 	if (v->kind == VAL_CAST)
 		return pair_text(c, type, v->arg[0]);
-	if (v->kind == VAL_SHARED)
+	if (v->kind == VAL_SHARED && v->from == type)
 		return shared_pair(c, v);
+	if (v->kind == VAL_SHARED)
+		return arena_strf(c->a, "%s_pair_%s(v%d[0], 0)", dtype_name(v->from), name, number_of_read(c, v, c->when));
 	return arena_strf(c->a, "%s_pair_%s((u32)%s, ((%s) & %d) * %d)", dtype_name(v->type), name, value(c, v->arg[0]),
 		num(c, v->num), v->per - 1, 32 / v->per);
 }

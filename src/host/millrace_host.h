@@ -315,6 +315,8 @@ static inline u32 mul_pair_f16(u32 x, u32 y)
 }
 static inline u32 i4_pair_bf16(u32 w, int at) { return pack_bf16((float)from_i4(w, at), (float)from_i4(w, at + 4)); }
 static inline u32 i4_pair_f16(u32 w, int at) { return pack_f16((float)from_i4(w, at), (float)from_i4(w, at + 4)); }
+static inline u32 i8_pair_bf16(u32 w, int at) { return pack_bf16((float)from_i8(w, at), (float)from_i8(w, at + 8)); }
+static inline u32 i8_pair_f16(u32 w, int at) { return pack_f16((float)from_i8(w, at), (float)from_i8(w, at + 8)); }
 static inline u32 e2m1_pair_bf16(u32 w, int at) { return pack_bf16(e2m1_at(w, at), e2m1_at(w, at + 4)); }
 static inline u32 e2m1_pair_f16(u32 w, int at) { return pack_f16(e2m1_at(w, at), e2m1_at(w, at + 4)); }
 

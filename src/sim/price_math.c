@@ -11,7 +11,7 @@ enum {
 	GUARD = 2,			/* a compare and a select; the compared index advances with the loop */
 	BY_RECIPROCAL = 2,		/* a division whose divisor's reciprocal is there: it scales, then multiplies */
 	FIELD = 2,			/* of a packed word: a shift left, a shift right */
-	I4_PAIR = 3,			/* two of them in one word: a shift, a selection of bytes, a combination of bits */
+	INTEGER_PAIR = 3,		/* two integers in one word: a selection of bytes, a shift, a combination of bits */
 	E2M1_PAIR = 5,			/* ... with a shift and a combination more for sign and exponent */
 	QUAD_FOLDS = 2,			/* shuffles in which the four threads of a row combine their results */
 };
@@ -80,8 +80,8 @@ static void count_pairs(const struct val *v, double n, struct op_cost *s)
 {
 	if (v->kind == VAL_OP)
 		s->ops[0][CLASS_FMA] += n;
-	if (v->kind == VAL_FIELD) {
-		s->ops[0][CLASS_ALU] += (v->type == DT_I4 ? I4_PAIR : E2M1_PAIR) * n;
+	if (v->kind == VAL_FIELD || (v->kind == VAL_SHARED && v->from == DT_I8 && v->together > 1)) {
+		s->ops[0][CLASS_ALU] += (v->type == DT_E2M1 ? E2M1_PAIR : INTEGER_PAIR) * n;
 		s->ops[0][CLASS_FMA] += n;
 		return;
 	}

@@ -158,6 +158,8 @@ static const char *const prelude[] = {
 	"#define mul_pair_f16(x, y) ((x) * (y))\n",
 	"#define i4_pair_bf16(x, at) ((x) >> (at))\n",
 	"#define i4_pair_f16(x, at) ((x) >> (at))\n",
+	"#define i8_pair_bf16(x, at) ((x) >> (at))\n",
+	"#define i8_pair_f16(x, at) ((x) >> (at))\n",
 	"#define e2m1_pair_bf16(x, at) ((x) >> (at))\n",
 	"#define e2m1_pair_f16(x, at) ((x) >> (at))\n",
 	"#define to_e4m3(x) ((u8)(x))\n",

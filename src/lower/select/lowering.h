@@ -74,6 +74,7 @@ struct lowering {
 	const struct num *first_row;	/* of what the thread's part of the lane fetches; NULL: 0 */
 	bool fetches;			/* an operand's elements are fetched into registers */
 	bool makes;			/* the sTask makes an operand, in whose layout its values are */
+	VEC(const struct frag_layout *) made_layouts;	/* of such operands, each once: lanes that are alike have the same */
 	bool keeps_conditions;		/* they are not marked, as no copy of the loop leaves them out */
 	const struct shape2 *contracted;	/* axes that a thread product contracts, as rows, with KS as the current
 						 * row; NULL */

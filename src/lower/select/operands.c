@@ -413,6 +413,12 @@ static enum err_code find_made_layout(struct lowering *c, const struct stask *s,
 	l = arena_copy(c->a, step_layout(&x, arg), 1, sizeof(*l));
 	if (arg && layout_parts(c->lane->layout) > 1)
 		l->row_parts = layout_parts(c->lane->layout);
+	for (int i = 0; i < c->made_layouts.n; i++)
+		if (layout_is(c->made_layouts.v[i], l)) {
+			*out = c->made_layouts.v[i];
+			return OK;
+		}
+	VEC_PUSH(c->a, &c->made_layouts, l);
 	*out = l;
 	return OK;
 }

@@ -1,7 +1,7 @@
 /* Arithmetic in pairs: two neighbouring elements of a word at once.
  *
  * A result of 16 bits is computed in f32 and rounded. Where it is the product of two values that its type has exactly, as of
- * a weight of 4 bits and a scale, one multiplication of pairs gives the same bits: f32 has the product exactly, so there is
+ * a weight of 4 or 8 bits and a scale, one multiplication of pairs gives the same bits: f32 has the product exactly, so there is
  * one rounding either way. The weights are made as pairs, too, by operations on the bits of both. */
 #include "lower/select/lowering.h"
 
@@ -32,17 +32,19 @@ static bool is_exact(enum dtype type, const struct val *v)
 	}
 }
 
-/* Can pairs of the value be made in the type, in which it is exact? *fields: counts those of packed words. */
+/* Can pairs of the value be made in the type, in which it is exact? *fields: counts what is converted. */
 static bool is_pair(const struct lowering *c, enum dtype type, const struct val *v, int *fields)
 {
 	if (!value_uses(v, VAR_E))
 		return is_exact(type, v);
 	if (v->kind == VAL_CAST)
 		return v->type == DT_F32 && is_pair(c, type, v->arg[0], fields);
-	if (v->kind != VAL_FIELD)
-		return v->kind == VAL_SHARED && v->from == type && v->together > 1;
+	if (v->kind == VAL_SHARED && v->from == type)
+		return v->together > 1;
 	++*fields;
-	return (v->type == DT_I4 || v->type == DT_E2M1) && !value_uses(v->arg[0], VAR_E) && begins_with_pair(c, v->num);
+	if (v->kind == VAL_SHARED)		/* a pair of bytes, and no more */
+		return v->from == DT_I8 && v->together == 2;
+	return v->kind == VAL_FIELD && (v->type == DT_I4 || v->type == DT_E2M1 || v->type == DT_I8) && !value_uses(v->arg[0], VAR_E) && begins_with_pair(c, v->num);
 }
 
 void pair_arithmetic(struct lowering *c, struct role_op *pack)
