@@ -185,7 +185,8 @@ static enum err_code append(const struct builder *m, int task, int at)
 		(s->kind == TASK_MMA && m->c->products_by_threads);
 
 	unit = by_threads ? vector_unit(m->p, task) : s->kind == TASK_MMA && m->c->on_second ?
-		m->p->device->seu[m->s->second_unit].name : NULL;
+		m->p->device->seu[m->s->second_unit].name : s->kind == TASK_LOAD && m->c->loads_by_dma ?
+		m->p->device->seu[m->s->dma_unit].name : NULL;
 	TRY(plan_append(m->p, task, unit, lane_of(m, task, name), at, NOWHERE, m->e));
 	m->p->entries.v[m->p->entries.n - 1].by_rows = !by_threads && load != NONE && m->c->loads_by_rows >> load & 1;
 	return OK;

@@ -338,8 +338,8 @@ static void along_loaders(const struct space *s, const struct choice *c, struct 
 			}
 }
 
-/* Each load by the threads or by an engine, and all by threads. finer only, as most loads are faster by the engine; what it
- * cannot bring, threads copy, and need no engine to tell them. */
+/* Each load by the threads or by an engine, and all by threads, or without registers. finer only, as most loads are faster by
+ * the engine; what it cannot bring, threads copy, and need no engine to tell them. */
 static void along_load_units(const struct space *s, const struct choice *c, struct arena *a, struct choices *out)
 {
 	unsigned all = (1u << s->nloads) - 1;
@@ -348,6 +348,10 @@ static void along_load_units(const struct space *s, const struct choice *c, stru
 	if (!s->finer)
 		return;
 	x.ring_bytes = 0;
+	x.loads_by_dma = !c->loads_by_dma;
+	if (s->dma_unit != NONE)
+		VEC_PUSH(a, &out->v, x);
+	x.loads_by_dma = c->loads_by_dma;
 	for (int i = 0; i < s->nloads; i++) {
 		x.loads_by_threads = c->loads_by_threads ^ 1u << i;
 		VEC_PUSH(a, &out->v, x);

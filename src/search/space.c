@@ -751,6 +751,17 @@ static int find_second_unit(const struct space *s, struct graph **graph)
 	return now < cycles && isfinite(cycles) ? second : NONE;
 }
 
+/* The first unit of copies that a lane counts, if loads go to another one unless a plan says so; NONE. */
+static int find_dma_unit(const struct vdevice *d)
+{
+	const struct target *t = target_of(d);
+	int first, u;
+
+	FIND_FIRST(first, d->nseus, d->seu[first].kind == SEU_COPY);
+	FIND_FIRST(u, d->nseus, d->seu[u].kind == SEU_COPY && target_seen(t, &d->seu[u], true) == SEEN_COUNTED);
+	return t->dma_bytes && u != first ? u : NONE;
+}
+
 /* Find what depends on the graph: first with each conversion in its sTask, then with conversions split off. There is
  * only one graph at a time, *graph, so that the caller can free it if memory runs out (space.h). */
 static void find_variants(struct space *s, struct graph **graph)
@@ -785,7 +796,7 @@ enum err_code space_init(struct space *s, struct arena *a, struct mem *mem, cons
 	const struct vdevice *d, const struct wanted *want, struct graph **graph, struct err *e)
 {
 	*s = (struct space){ .a = a, .mem = mem, .program = p, .device = d, .second_unit = NONE,
-		.copy_registers = lower_has_target(d) ? lower_copy_registers(d) : 0,
+		.dma_unit = find_dma_unit(d), .copy_registers = lower_has_target(d) ? lower_copy_registers(d) : 0,
 		.has_boxes = lower_has_target(d) && lower_has_boxes(d) };
 	TRY(find_dims(s, want, e));
 	sides_find(s, graph);
@@ -797,7 +808,7 @@ enum err_code space_init(struct space *s, struct arena *a, struct mem *mem, cons
 uint64_t choice_hash(const struct choice *c)
 {
 	const int64_t v[] = { c->split_off, c->ways, c->warps, c->columns, c->replicas, c->split, c->second_split, c->load_lanes, c->load_warps,
-		c->load_registers, c->copied_loads, c->loads_by_threads, c->loads_by_rows, c->issue_order, c->extra_versions,
+		c->load_registers, c->copied_loads, c->loads_by_threads, c->loads_by_rows, c->loads_by_dma, c->issue_order, c->extra_versions,
 		c->ring_bytes, c->ring_depth, c->deeper_rings, c->tile_versions, c->stores_by_threads,
 		c->products_by_threads, c->on_second, c->grid.eus, c->grid.raster,
 		c->grid.group, c->grid.longest_first, c->grid.cluster };

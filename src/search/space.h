@@ -44,6 +44,7 @@ struct choice {
 	 * without loads_by_threads, have one warp. */
 	unsigned copied_loads;
 	unsigned loads_by_threads;	/* bits, by space_load_index: loads that threads copy, not a copy engine */
+	bool loads_by_dma;		/* the others are on the space's unit of copies without registers */
 	unsigned loads_by_rows;		/* ... that an engine brings row by row (entry.by_rows) */
 	int order[CHOICE_REGIONS];	/* by region (space_order_index): index into the space's orders */
 	bool issue_order;		/* lanes agree on who issues products next */
@@ -107,6 +108,7 @@ struct space {
 	 * NONE. And whether choices to start from have products there. */
 	int second_unit;
 	bool on_second;
+	int dma_unit;			/* of copies without registers, which a lane counts; NONE */
 	int nloads;			/* the program's, LOADS_MAX at most */
 	int ngroups;			/* of sTasks that lanes can have for themselves, GROUPS_MOST at most */
 	bool uneven;			/* loops of some tiles have more iterations than those of others */

@@ -74,6 +74,7 @@ static void end_occurrence(struct reader *r, const struct task_price *t)
 	sum->by_threads |= t->by_threads;
 	sum->shifted |= t->shifted;
 	sum->arrives |= t->arrives;
+	sum->dma += t->dma;
 	sum->stored_to_shared |= t->stored_to_shared;
 	sum->drain = fewer(sum->drain, t->drain);
 	sum->drain_after = fewer(sum->drain_after, t->drain_after);
@@ -100,6 +101,7 @@ static void finish_tasks(struct reader *r)
 		t->before = op_cost_times(t->before, share);
 		t->after = op_cost_times(t->after, share);
 		t->steps *= share;
+		t->dma *= share;
 		t->fetch_lane *= share;
 		t->boxes *= share;
 		t->issued *= share;
@@ -132,7 +134,9 @@ static void read_inside(struct reader *r, const struct role_op *o, struct op_cos
 	if (o->what == DO_LOAD_BOXES)
 		t->row_boxes += runs * (double)o->u.boxes.rows * o->u.boxes.boxes.n;
 	t->sector_ratio = fmax(t->sector_ratio, price_sector_ratio(&r->context, o));
-	t->arrives |= o->what == DO_LOAD_THREADS && o->u.move.arrives;
+	t->arrives |= o->what == DO_LOAD_THREADS && (o->u.move.arrives || o->u.move.dma);
+	t->arrives &= o->what != DO_COPIES_WAIT;	/* within the sTask: it does not go on before */
+	t->dma += o->what == DO_LOAD_THREADS && o->u.move.dma ? runs * price_dma(&r->context, o) : 0;
 	t->by_threads |= o->what == DO_LOAD_THREADS || o->what == DO_LOAD_WORDS || o->what == DO_STORE_THREADS || o->what == DO_STORE_RING;
 	t->shifted |= o->what == DO_LOAD_THREADS && o->u.move.shifted;
 	t->stored_to_shared |= r->multiplied && o->what == DO_PUT;
@@ -552,8 +556,8 @@ void price_entry(const struct price *x, const struct plan *p, int entry, double 
 	lane = before + after;
 	if (t->by_threads) {
 		/* it is complete when the lane continues, unless the copies signal their arrival themselves (cp.async
-		 * with an mbarrier) */
-		c->cost.busy = s->kind == SEU_VECTOR ? t->before.unit : 0;
+		 * with an mbarrier), or the lane waits for them later by a count */
+		c->cost.busy = s->kind == SEU_VECTOR ? t->before.unit : t->dma * s->box_interval;
 		c->cost.alone = s->async ? 0 : lane;
 		c->cost.issue = s->async ? lane : 0;
 		c->cost.latency = t->arrives ? lane_cycles(p->device, &(struct op_cost){ .global_reads = 1 }, share) :

@@ -55,6 +55,7 @@ struct task_price {
 	bool by_threads;		/* a load or store by threads, not by an engine */
 	bool shifted;			/* ... through registers, which limit how much of it is in flight */
 	bool arrives;			/* ... whose completion is signaled later, when the copies arrive */
+	double dma;			/* ... instructions of warps that copy without registers */
 	bool stored_to_shared;		/* a product that the lane waits for and then stores to shared
 					 * memory: it is complete when that is done */
 	double drain_cost;		/* cycles of the wait for its lane's own products, not the waiting */
@@ -153,6 +154,8 @@ struct cost_context {
 struct op_cost price_op(const struct cost_context *x, const struct role_op *o);
 /* Bytes of the memory sectors that the operation moves, over those of its elements; 0: it moves none itself. */
 double price_sector_ratio(const struct cost_context *x, const struct role_op *o);
+/* Instructions of warps by which a load copies without registers. */
+double price_dma(const struct cost_context *x, const struct role_op *o);
 /* Boxes that the operation makes the copy engine move; *issued: those that one thread issues. */
 double price_boxes(const struct cost_context *x, const struct role_op *o, double *issued);
 

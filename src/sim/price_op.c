@@ -352,6 +352,24 @@ static struct op_cost price_load_threads(const struct cost_context *x, const str
 	return s;
 }
 
+double price_dma(const struct cost_context *x, const struct role_op *o)
+{
+	return (double)role_dma_copies(o, (int64_t)lane_threads(x)) * x->warps;
+}
+
+/* Copies without registers, unrolled: each takes an addition, its condition, and what sets where it goes, and is under way
+ * when the lane goes on. */
+static struct op_cost price_load_dma(const struct cost_context *x, const struct role_op *o)
+{
+	struct op_cost s = instructions(x, (COPY + varying_instructions(o->u.move.inside)) * price_dma(x, o) *
+		x->program->target->warp);
+
+	for (int d = 0; d < o->u.move.rank; d++)
+		if (o->u.move.index[d].value)
+			s = op_cost_sum(s, price_addressed_copies(x, o, (double)role_dma_copies(o, (int64_t)lane_threads(x))));
+	return s;
+}
+
 /* The halves of such a load. The lane waits for what comes from memory where it writes it. */
 static struct op_cost price_words(const struct cost_context *x, const struct role_op *o)
 {
@@ -616,13 +634,13 @@ struct op_cost price_op(const struct cost_context *x, const struct role_op *o)
 	case DO_WAIT: return cycles(o->wait == NONE ? d->wait_cost : 0);
 	case DO_WAIT_LAST: return cycles(d->wait_cost * x->program->flags.v[o->u.flag.flag].depth);
 	case DO_GROUPS_WAIT: return cycles(d->drain_cost);
-	case DO_COPIES_WAIT: return cycles(d->wait_cost);
+	case DO_COPIES_WAIT: return op_cost_sum(cycles(d->wait_cost), (struct op_cost){ .global_reads = o->task != NONE });
 	case DO_STORES_WAIT: return price_stores_wait(x, o);
 	case DO_ARRIVE: case DO_RELEASE: return cycles(d->tell_cost);
 	case DO_WARP_SYNC: return cycles(d->warp_cost);
 	case DO_LANE_SYNC: case DO_BLOCK_SYNC: return cycles(d->issue_order_latency);
 	case DO_FENCE: return cycles(d->fence_cost);
-	case DO_LOAD_THREADS: return price_load_threads(x, o);
+	case DO_LOAD_THREADS: return o->u.move.dma ? price_load_dma(x, o) : price_load_threads(x, o);
 	case DO_LOAD_WORDS: case DO_PUT_WORDS: return price_words(x, o);
 	case DO_STORE_RING: return price_store_ring(x, o);
 	case DO_STORE_THREADS: return price_store_threads(x, o);

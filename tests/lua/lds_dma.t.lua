@@ -130,6 +130,12 @@ mixed:buffers{a = 3, b = 2}
 mixed:fill_waits()
 right("with a load in two sTasks", mixed)
 
+-- The unit stores, too: as others do, by threads.
+local stored = one_lane(gemm, TILE, {warps = 4, ahead = 2, buffers = {a = 3, b = 3}})
+stored:move("store_c", {seu = "lds_dma"})
+stored:fill_waits()
+right("a store on the unit", stored)
+
 ---- where it is not possible ---------------------------------------------------------
 
 -- Lanes that cannot meet: the lane waits for its copies at once.
@@ -185,6 +191,54 @@ do
   end
   tap.ok(loads >= PLANS, ("%d plans with %d such loads, %d with copies under way at a meeting"):format(PLANS, loads, under_way), loads)
   tap.is(table.concat(wrong, "\n"), "", "  none refused once it is legal, wrong or racing")
+end
+
+-- Lanes that meet, with loads as far ahead as their slots allow, in any order.
+do
+  local random = math.random
+  local function drawn(seed)
+    math.randomseed(seed)
+    local lanes, k = random(1, 2), 32 * random(1, 6) - (random(4) == 1 and 8 or 0)
+    local p = mr.plan(e.gemm{m = 64 * random(1, 3) + 8 * random(0, 4), n = 64, k = k}:graph{tile = {m = 64, n = 64, k = 32}}, device)
+    local halves = lanes == 2 and random(2) == 1
+    if halves then p:split("m", 2, {"load_a", "mma", "epilogue", "store_c"}) end
+    for i = 0, lanes - 1 do p:lane("c" .. i, {warps = random(0, 1) + 1}) end
+    local list, rings = {}, {a = random(1, 4), b = random(1, 4)}
+    for _, t in ipairs(p.tasks) do
+      local lane = t.name:match "%.(%d)$" or t.kind == "load" and random(0, lanes - 1) or 0
+      local of = t.name:match "^load_(%a)"
+      list[#list + 1] = {t.name, {lane = "c" .. lane, at = of and random(rings[of] > 1 and 1 or 0, rings[of]) or nil,
+        seu = of and (random(8) == 1 and "vmem" or "lds_dma") or nil}}
+    end
+    for i = #list, 2, -1 do
+      local j = random(1, i)
+      list[i], list[j] = list[j], list[i]
+    end
+    for _, x in ipairs(list) do p:append(x[1], x[2]) end
+    p:buffers(rings)
+    if halves and random(2) == 1 then
+      p:wait("mma.1", {{"mma.0", distance = 0}})
+      p:wait("mma.0", {{"mma.1", distance = 1}})
+    end
+    p:fill_waits()
+    return p
+  end
+  local legal, under_way, wrong, seed = 0, 0, {}, 0
+  while legal < PLANS do
+    seed = seed + 1
+    local p = drawn(seed)
+    if p:check() then
+      legal = legal + 1
+      local result, why = random_plans.verify(p, {1, 2})
+      if result ~= "ok" then
+        wrong[#wrong + 1] = ("seed %d: %s"):format(seed, why)
+      elseif tostring(p:kernel{}):find "copies_wait until [1-9]" then
+        under_way = under_way + 1
+      end
+    end
+  end
+  tap.ok(under_way >= PLANS // 8, ("%d of %d such plans, %d with copies under way at a meeting"):format(legal, seed, under_way), under_way)
+  tap.is(table.concat(wrong, "\n"), "", "  none wrong or racing")
 end
 
 ---- machine code -----------------------------------------------------------------------
