@@ -408,6 +408,7 @@ const char *const cuda_nibbles[] = {
 };
 
 const char *const cuda_pairs[] = {
+	"#define pack_short_bf16 pack_bf16\n",
 	"/* Words of two elements of 16 bits. A fused operation multiplies, as it is there on all machines; adding -0 changes nothing. */\n",
 	"DEV u32 fma_pair_bf16(u32 x, u32 y, u32 z)\n",
 	"{ u32 r; asm(\"fma.rn.bf16x2 %0, %1, %2, %3;\" : \"=r\"(r) : \"r\"(x), \"r\"(y), \"r\"(z)); return r; }\n",

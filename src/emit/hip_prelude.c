@@ -289,6 +289,17 @@ const char *const hip_dma[] = {
 	NULL
 };
 
+const char *const hip_pairs[] = {
+	"/* The lower half of a NaN is zero: what rounds other numbers keeps it. */\n",
+	"DEV u32 pack_short_bf16(float lo, float hi)\n",
+	"{\n",
+	"\tconst u32 x = float_bits(lo), y = float_bits(hi);\n",
+	"\treturn __builtin_amdgcn_perm(y + 0x7fff + (y >> 16 & 1), x + 0x7fff + (x >> 16 & 1), 0x07060302);\n",
+	"}\n",
+	"\n",
+	NULL
+};
+
 const char *const hip_rare[] = {
 	SINE_AND_COSINE("__builtin_fmaf"),
 	"DEV int op_popcount(int x) { return __builtin_popcount((u32)x); }\n",

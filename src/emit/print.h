@@ -46,6 +46,7 @@ extern const char *const cuda_rare[];		/* ... of one with functions that few ker
 extern const char *const cuda_nibbles[];	/* ... of one that makes elements of 4 bits */
 extern const char *const cuda_matrices[];	/* ... of one that fetches operands in matrices */
 extern const char *const cuda_pairs[];		/* ... of one that computes with pairs */
+extern const char *const hip_pairs[];
 extern const char *const hip_prelude[];		/* likewise of hip_prelude.c */
 extern const char *const hip_additions[];
 extern const char *const hip_staged[];

@@ -185,7 +185,7 @@ static void print_pack(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.pack.to.frag;
 	const char *word = arena_strf(c->a, "%s%s", frag_name(c, o->u.pack.to), frag_word(c, f, "j"));
-	const char *pack = dtype_name(o->u.pack.type);
+	const char *pack = o->u.pack.short_nans ? "short_bf16" : dtype_name(o->u.pack.type);
 
 	if (o->u.pack.groups > 1) {
 		put(c, "%sEACH(jj, %d) %s{", each(c, f, "b"), frag_groups(f) / o->u.pack.groups, each(c, f, "h"));
@@ -209,6 +209,7 @@ static void print_pack(struct print *c, const struct role_op *o)
 		put_pack_end(c, o);
 		return;
 	}
+	c->pairs |= o->u.pack.short_nans;
 	put(c, "\tfloat y[%d]; %sy[e] = %s;", f->layout->pair, each(c, f, "e"), is_tested(o->u.pack.inside) ?
 		arena_strf(c->a, "(%s ? %s : 0.f)", num(c, o->u.pack.inside), value(c, o->u.pack.value)) :
 		value(c, o->u.pack.value));

@@ -304,6 +304,8 @@ static inline u32 to_i4(int x) { return (u32)x & 15; }
 
 static inline float e2m1_at(u32 w, int at) { return from_e2m1(w >> at); }
 
+#define pack_short_bf16 pack_bf16
+
 /* Words of two elements of 16 bits. */
 static inline u32 mul_pair_bf16(u32 x, u32 y)
 {

@@ -362,6 +362,7 @@ struct role_op {
 			enum dtype type;
 			int groups;			/* PACK: of columns for which values are read at once; 0: one */
 			bool pairs;			/* PACK: two elements are computed at once, in the type of the result */
+			bool short_nans;		/* PACK, to bf16: the lower half of a NaN is zero, so that rounding keeps it */
 		} pack;
 		struct {		/* REDUCE, SCAN; REDUCE_SHARED: a thread goes over a line in shared memory for each
 					 * element of `to` that it holds, VAR_ALONG from 0 to length - 1 */

@@ -100,6 +100,24 @@ for _, on in ipairs{"a100", "mi300x", "mma_sync"} do
   right("the other operand is fetched", {on = on, bound = i4, tile = {m = 16, n = 64, k = 64}, fetch = {"a"}, columns = 4})
 end
 
+-- What clang makes of it for gfx942 is executed, and nvcc finds registers for it.
+local on_waves = dofile(dir .. "lib/on_waves.lua")
+local has_clang = os.execute "(clang-22 --version && /usr/lib/llvm-22/bin/llvm-objdump --version && python3 --version) >/dev/null 2>&1"
+local has_nvcc = os.execute "nvcc --version >/dev/null 2>&1"
+local function compiles(what, x)
+  x.on = "mi300x"
+  local wrong = has_clang and on_waves.wrong(planned(x), 1)
+  tap.ok(not wrong, what .. ": machine code for gfx942 is right" .. (has_clang and "" or " # SKIP there is no clang-22 or python3"), wrong)
+  for _, on in ipairs{"a100", "h200"} do
+    x.on, x.seu = on, on == "h200" and "mma_sync" or nil
+    local spills = has_nvcc and planned(x):compile{target = "cuda"}.spills
+    tap.ok(not spills or spills == 0, what .. ": no spills on " .. on .. (has_nvcc and "" or " # SKIP there is no nvcc"), spills)
+  end
+end
+compiles("i4", {bound = mr.examples.dequant_gemm{m = 16, n = 64, k = 256}, tile = {m = 16, n = 64, k = 128}, columns = 4})
+compiles("fp4", {bound = mr.examples.fp4_gemm{m = 5, n = 64, k = 128}, tile = {m = 16, n = 64, k = 64}, columns = 4})
+compiles("i8", {bound = int8{m = 3, n = 64, k = 128}, tile = {m = 16, n = 64, k = 64}, columns = 4})
+
 -- Nothing is written to shared memory in between, and the sTask has slots free where it has read them.
 local plan = planned{on = "a100", bound = mr.examples.dequant_gemm{m = 16, n = 64, k = 256}, tile = {m = 16, n = 64, k = 64}, columns = 4}
 local dump = tostring(plan:kernel{})
@@ -160,7 +178,8 @@ local function with_fields(more)
 end
 refused("the second operand of an asynchronous product", "asynchronous, and reads the second operand of 'mma' from shared memory itself",
   with_fields{on = "h200", columns = false})
-refused("an operand of 32 bits", "it is of tf32, and one of 16 bits can be made there", {on = "a100", warps = 1, tile = {m = 16, n = 16, k = 16},
+refused("an operand of 32 bits", "it is of tf32, and one of 16 bits can be made there", {on = "a100", warps = 1,
+  tile = {m = 16, n = 16, k = 16},
   bound = mr.program("tf32", function(p)
     local m, n, k = p:axes("m", "n", "k")
     local A, B, C = p:input("A", {m, k}, "tf32"), p:input("B", {n, k}, "bf16"), p:output("C", {m, n}, "f32")

@@ -154,6 +154,7 @@ static const char *const prelude[] = {
 	"#define from_i4(x, at) ((int)((x) >> (at)))\n",
 	"#define from_i8(x, at) ((int)((x) >> (at)))\n",
 	"#define e2m1_at(x, at) ((float)((x) >> (at)))\n",
+	"#define pack_short_bf16(lo, hi) ((u32)(lo) + (u32)(hi))\n",
 	"#define mul_pair_bf16(x, y) ((x) * (y))\n",
 	"#define mul_pair_f16(x, y) ((x) * (y))\n",
 	"#define i4_pair_bf16(x, at) ((x) >> (at))\n",
@@ -571,6 +572,8 @@ static void compare_with_page(lua_State *L, const char *home)
 		hip = arena_strf(&a, "%s%s", hip, hip_rare[i]);
 	for (int i = 0; hip_nibbles[i]; i++)
 		hip = arena_strf(&a, "%s%s", hip, hip_nibbles[i]);
+	for (int i = 0; hip_pairs[i]; i++)
+		hip = arena_strf(&a, "%s%s", hip, hip_pairs[i]);
 	for (int i = 0; hip_recomputed[i]; i++)
 		hip = arena_strf(&a, "%s%s", hip, hip_recomputed[i]);
 	hip = defined_names(&a, arena_strf(&a, "%s%s", hip, dma));

@@ -18,7 +18,7 @@ static bool has_all_of(enum dtype type, enum dtype of)
 	}
 }
 
-/* Is the value, which is the same for both elements, one of the type? */
+/* Is the value one of the type? */
 static bool is_exact(enum dtype type, const struct val *v)
 {
 	switch ((int)v->kind) {
@@ -53,9 +53,14 @@ void pair_arithmetic(struct lowering *c, struct role_op *pack)
 	const struct val *v = pack->u.pack.value;
 	int fields = 0;
 
+	bool multiplies = v->kind == VAL_OP && v->op == OP_MUL && dtype_is_float(v->type);
+
+	/* Machines that round by operations on bits need not ask for a NaN that such values make: its bits are those of a bf16. */
+	pack->u.pack.short_nans = type == DT_BF16 && (multiplies ? is_exact(type, v->arg[0]) && is_exact(type, v->arg[1]) :
+		is_exact(type, v));
 	if (!(c->k->target->pairs >> type & 1))
 		return;
-	if (v->kind == VAL_OP && v->op == OP_MUL && dtype_is_float(v->type))
+	if (multiplies)
 		pack->u.pack.pairs = is_pair(c, type, v->arg[0], &fields) && is_pair(c, type, v->arg[1], &fields);
 	else
 		pack->u.pack.pairs = is_pair(c, type, v, &fields);

@@ -683,9 +683,20 @@ def part(x, name):
     return x >> n * int(i or 0) & ((1 << n) - 1)
 
 
+def signed_part(x, name):
+    """The same with the sign of what is selected in all higher bits."""
+    n = {'D': 32, 'W': 16, 'B': 8}[name[0]]
+    y = part(x, name)
+    return (y - (1 << n) if y >> n - 1 else y) & M32
+
+
 def of_parts(w, op, a, mods):
     sel = dict(m.split(':') for m in mods)
-    x = [[part(z, sel.get(f'src{i}_sel', 'DWORD')) for z in w.word(y)] for i, y in enumerate(a[1:3])]
+    x = []
+    for i, y in enumerate(a[1:3]):
+        signed = y.startswith('sext(')
+        read = signed_part if signed else part
+        x.append([read(z, sel.get(f'src{i}_sel', 'DWORD')) for z in w.word(y[5:-1] if signed else y)])
     if op == 'v_cndmask_b32_sdwa' and sel['dst_sel'] == 'DWORD':
         m = w.S(a[3], True)
         w.put(a[0], [x[1][j] if m >> j & 1 else x[0][j] for j in LANES])
