@@ -766,27 +766,30 @@ local function fetches(x)
 end
 
 -- sTasks on other units that can run them: on those that such work goes to, all together and each; or on others, where the work
--- alone would not take longer than the plan does now, nor longer than on the usual unit if that is of the same kind.
+-- alone would not take longer than the plan does now, nor as long as on the usual unit if that is of the same kind. Loads may take as long
+-- there: another copy unit brings them in another way. Then all together are tried, too.
 local function units(x, usual)
-  local together, each, seen = {}, {}, {}
+  local together, each, seen, copies = {}, {}, {}, {}
   local appended = {}                                     -- stores, which come last, are tried first
   for _, s in draft.each(x.draft, "append") do table.insert(appended, 1, s) end
   for _, s in ipairs(appended) do
     local base = draft.slice_of(s[2])
     local able = not seen[base] and core.units_for(x.plan, s[2]) or {}
+    local loads = (x.task[base] or x.task[base .. ".0"]).kind == "load"
     for i, unit in ipairs(able) do
-      local slower = i > 1 and unit.alike and unit.seconds >= able[1].seconds
+      local slower = i > 1 and unit.alike and (unit.seconds > able[1].seconds or not loads and unit.seconds == able[1].seconds)
       if unit.name ~= s[3].seu and (i == 1) == usual and (usual or (unit.seconds < x.now and not slower)) then
         each[#each + 1] = {base, unit.name}
+        copies[unit.name] = loads and unit.alike
         together[unit.name] = together[unit.name] or {}
         table.insert(together[unit.name], base)
       end
     end
     seen[base] = true
   end
-  for _, unit in ipairs(usual and draft.keys(together) or {}) do
-    if #together[unit] > 1 then
-      add(x, ("such work goes to %s"):format(unit), {{"move", together[unit], {seu = unit}}})
+  for _, unit in ipairs(draft.keys(together)) do
+    if #together[unit] > 1 and (usual or copies[unit]) then
+      add(x, (usual and "such work goes to %s" or "%s does it instead"):format(unit), {{"move", together[unit], {seu = unit}}})
     end
   end
   for _, e in ipairs(each) do

@@ -172,6 +172,22 @@ do
   tap.like(tostring(problems), "'lds_dma' copies to shared memory", "it keeps nothing in registers")
 end
 
+---- suggested ---------------------------------------------------------------------------
+
+do
+  local held = one_lane(e.gemm{m = 4096, n = 4096, k = 4096}, {m = 128, n = 128, k = 32}, {warps = 4, ahead = 1, buffers = {a = 2, b = 2}, seu = "vmem"})
+  held:move({"load_a", "load_b"}, {before = "mma"})
+  held:fill_waits()
+  local found
+  for _, s in ipairs(held:suggest()) do
+    if tostring(s):find 'plan:move%({"load_%a", "load_%a"}, {seu="lds_dma"}%)' then found = s end
+  end
+  if tap.ok(found, "suggested for copies that hold a lane which multiplies") then
+    found:apply()
+    tap.ok(held:check() and tostring(held:kernel{}):find "copies_wait", "  makes a legal plan")
+  end
+end
+
 ---- plans drawn at random ------------------------------------------------------------
 
 local random_plans = dofile(dir .. "lib/random_plans.lua")
