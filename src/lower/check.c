@@ -423,9 +423,37 @@ static void note_load(const struct kernel *k, int task, struct arena *a, struct 
 	VEC_PUSH(a, &out->notes, n);
 }
 
+/* Adds a note to a load that the plan gives to a unit which copies without registers, but which goes through them. */
+static void note_dma(const struct kernel *k, int task, enum dma_obstacle obstacle, struct arena *a, struct problems *out)
+{
+	const struct stask *s = stask_at(k, task);
+	const struct lane *lane = &k->plan->lanes.v[lane_of(k, task)];
+	int bytes = k->target->dma_bytes;
+	struct problem n = { .code = NOTE_BY_THREADS, .task = task, .other = NONE, .edge = NONE,
+		.loc = k->plan->entries.v[plan_entry_of(k->plan, task)].loc };
+	const char *why[] = {
+		[DMA_ADDRESSES] = "its tensor is given by several addresses",
+		[DMA_WORDS] = arena_strf(a, "%d bytes are not neighbours in memory and in the tile, or do not begin at multiples of "
+			"%d", bytes, bytes),
+		[DMA_SIZE] = "its tensor has 2 GiB or more",
+		[DMA_PANELS] = "its tile does not fill the rows of its slot",
+		[DMA_PARTS] = arena_strf(a, "the warps of lane '%s' do not have equally many copies of %d bytes", lane->name,
+			bytes * k->target->warp),
+	};
+
+	n.message = arena_strf(a, "'%s' is copied by way of registers: %s", s->name, why[obstacle]);
+	if (obstacle == DMA_PARTS)
+		n.hint = arena_strf(a, "give lane '%s' another number of warps, or take another tile", lane->name);
+	VEC_PUSH(a, &out->notes, n);
+}
+
 static void note_loads(const struct kernel *k, struct arena *a, struct problems *out)
 {
 	const struct graph *g = k->plan->graph;
+
+	for (int t = 0; t < g->tasks.n; t++)
+		if (g->tasks.v[t].phase == k->phase && lower_dma_obstacle(k, t) > DMA_UNIT)
+			note_dma(k, t, lower_dma_obstacle(k, t), a, out);
 
 	/* without an engine for boxes, all loads are copied by threads */
 	for (int t = 0; t < g->tasks.n && k->target->shared.box_rank; t++)

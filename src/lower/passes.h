@@ -114,6 +114,17 @@ int64_t lower_split_dimension(const struct kernel *k, int buffer, int d);
  * why. */
 bool lower_goes_by_rows(const struct kernel *k, const struct buffer *b, const struct shape2 *v,
 	enum engine_obstacle *why);
+/* What keeps a load from being made of copies without registers. */
+enum dma_obstacle {
+	DMA_NONE,
+	DMA_UNIT,			/* it is no load to shared memory on a unit that has them */
+	DMA_ADDRESSES,			/* the tensor is given by several addresses */
+	DMA_WORDS,			/* elements that would fill a copy are no neighbours, or not aligned to that */
+	DMA_SIZE,			/* the tensor has more bytes than offsets reach */
+	DMA_PANELS,			/* rows of the slot are not filled completely */
+	DMA_PARTS,			/* warps have no equal parts of complete copies */
+};
+enum dma_obstacle lower_dma_obstacle(const struct kernel *k, int task);
 /* needs: rings. If the load is made of copies without registers (dma_bytes of the target), how many each thread of its
  * lane has; else 0: its unit has none, or they cannot make such a tile, and threads copy by way of registers. */
 int64_t lower_dma_copies(const struct kernel *k, int task);

@@ -150,6 +150,14 @@ replicas:fill_waits()
 dump = right("lanes with replicas", replicas)
 tap.ok(dump:find "without registers" and dump:find "flag '" and not dump:find "copies_wait until [1-9]", "  wait at once, and signal by flags")
 -- What has no neighbours of 4 bytes is copied by way of registers.
+local function note_of(p)
+  local _, problems = p:check()
+  return tostring(problems):gsub("%s+", " ")
+end
+tap.like(note_of(one_lane(e.gemm{m = 128, n = 64, k = 97}, TILE, {warps = 4, ahead = 2, buffers = {a = 3, b = 3}})),
+  "'load_a' is copied by way of registers: 4 bytes are not neighbours", "a note says why not")
+tap.like(note_of(one_lane(e.gemm{m = 48, n = 64, k = 96}, {m = 48, n = 64, k = 32}, {warps = 8, ahead = 2, buffers = {a = 3, b = 3}})),
+  "'load_a' is copied by way of registers: the warps of lane 'c0' do not have equally many copies of 256 bytes", "  and another one")
 dump = right("odd rows", one_lane(e.gemm{m = 128, n = 64, k = 97}, TILE, {warps = 4, ahead = 2, buffers = {a = 3, b = 3}}))
 tap.ok(not dump:find "without registers", "  go by registers")
 dump = right("waves without a part", one_lane(e.gemm{m = 48, n = 64, k = 96}, {m = 48, n = 64, k = 32}, {warps = 8, ahead = 2,

@@ -647,28 +647,43 @@ int lower_unaligned_width(const struct kernel *k, int task)
 
 /* The threads of a warp copy to contiguous bytes, so they must have complete rows of complete panels; and all warps of
  * the lane the same number of copies, as they count these. Offsets of elements in the tensor have 31 bits. */
-int64_t lower_dma_copies(const struct kernel *k, int task)
+enum dma_obstacle lower_dma_obstacle(const struct kernel *k, int task)
 {
 	const struct stask *s = stask_at(k, task);
 	int buffer = s->kind == TASK_LOAD ? s->writes.v[0] : NONE, at_once = k->target->dma_bytes, bytes;
 
 	if (buffer == NONE || k->ring_of[buffer] == NONE || !at_once ||
 	    target_seen(k->target, seu_of(k, task), true) != SEEN_COUNTED)
-		return 0;
+		return DMA_UNIT;
 	const struct ring *r = &k->rings.v[k->ring_of[buffer]];
 	const struct program *p = k->plan->graph->program;
 	int tensor = last_node_of(k, s)->ref;
 	struct frag f = lower_ring_slice(s, r);
-	int64_t warp = k->target->warp, threads = warp * lane_warps(k->plan, lane_of(k, task)), in_panel;
+	int64_t warp = k->target->warp, threads = warp * lane_warps(k->plan, lane_of(k, task)), row;
 
 	bytes = element_bytes(k, s);
-	if (!bytes || at_once % bytes || p->tensors.v[tensor].by_address || tensor_elements(p, tensor) > INT32_MAX / bytes ||
-	    lower_copy_width(k, task) * bytes < at_once || f.cols % r->panel_cols || r->first_col % r->panel_cols)
+	row = r->panel_cols * bytes;
+	if (p->tensors.v[tensor].by_address)
+		return DMA_ADDRESSES;
+	if (!bytes || at_once % bytes || lower_copy_width(k, task) * bytes < at_once || row % at_once)
+		return DMA_WORDS;
+	if (tensor_elements(p, tensor) > INT32_MAX / bytes)
+		return DMA_SIZE;
+	if (f.cols % r->panel_cols || r->first_col % r->panel_cols)
+		return DMA_PANELS;
+	return f.rows * row % (at_once * warp) || f.rows * f.cols * bytes % (at_once * threads) ? DMA_PARTS : DMA_NONE;
+}
+
+int64_t lower_dma_copies(const struct kernel *k, int task)
+{
+	const struct stask *s = stask_at(k, task);
+	struct frag f;
+
+	if (lower_dma_obstacle(k, task) != DMA_NONE)
 		return 0;
-	in_panel = f.rows * r->panel_cols * bytes;
-	if (r->panel_cols * bytes % at_once || in_panel % (at_once * warp) || f.rows * f.cols * bytes % (at_once * threads))
-		return 0;
-	return f.rows * f.cols * bytes / (at_once * threads);
+	f = lower_ring_slice(s, lower_loaded_ring(k, task));
+	return f.rows * f.cols * element_bytes(k, s) /
+		(k->target->dma_bytes * (int64_t)k->target->warp * lane_warps(k->plan, lane_of(k, task)));
 }
 
 bool lower_copies_arrive(const struct kernel *k, int task)
