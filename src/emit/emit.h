@@ -40,7 +40,7 @@ struct source {
 	VEC(struct param) params;
 	int threads;
 	int cluster;			/* blocks that must run together; 1 */
-	int64_t shared_bytes;		/* dynamic, with space to align it */
+	int64_t shared_bytes;		/* dynamic, with space to align it if that is necessary */
 };
 
 /* What a target adds to the body, which all targets share: the definitions of the names in it, which

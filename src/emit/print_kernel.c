@@ -42,12 +42,16 @@ static void put_signature(const struct role_program *r, const struct source *s, 
 static void put_start(struct print *c)
 {
 	put(c, "const u32 shared = shared_base();");
+	if (c->r->ncounters)
+		put(c, "const u32 counters = shared + %lld;", (long long)c->r->counters);
 	put(c, "const int warp = UNIFORM(THREAD / %d);", warp_threads(c));
 	put(c, "if (THREAD == 0) {");
 	for (int f = 0; f < c->r->flags.n; f++)
 		put(c, "\tEACH(i, %d) flag_init(shared + %lld + %d * i, %d, \"%s\", i);",
 			c->r->flags.v[f].depth, (long long)c->r->flags.v[f].offset,
 			c->r->target->shared.flag, c->r->flags.v[f].arrivals, c->r->flags.v[f].name);
+	if (c->r->ncounters)
+		put(c, "\tEACH(i, %d) shared_put_u32(counters + %d * i, 0);", c->r->ncounters, ROLE_COUNTER_BYTES);
 	put(c, "\tflags_ready();");
 	put(c, "}");
 	print_block_stamp(c);
@@ -182,7 +186,7 @@ void emit_text(const struct role_program *r, const struct printer *printer, stru
 	struct buf body;
 
 	*out = (struct source){ .waits = printer->waits, .threads = r->threads, .cluster = r->cluster,
-		.shared_bytes = r->shared_bytes + r->target->shared.align };
+		.shared_bytes = r->shared_bytes + shared_slack(&r->target->shared) };
 	out->entry = arena_strf(a, "%s_%s", r->program, r->phase);
 	list_params(r, a, out);
 	buf_init(&out->text, a);

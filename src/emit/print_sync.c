@@ -38,11 +38,10 @@ static void put_arrive(struct print *c, const struct role_op *o, const char *bef
 		put(c, "%sflag_arrive_warp(%s);", before, flag_barrier(c, o, n));
 }
 
-/* Where barriers of a lane are counters, a lane of several warps that has all threads takes the block's barrier. */
 void put_lane_sync(struct print *c)
 {
-	if (c->r->target->shared.polled && c->role->warps > 1 && lane_threads(c) == c->r->threads)
-		put(c, "BLOCK_SYNC();");
+	if (c->r->target->shared.polled && !role_meets_at_counter(c->r, c->role))
+		put(c, c->role->warps > 1 ? "BLOCK_SYNC();" : "WARP_SYNC();");
 	else
 		put(c, "lane_sync(%s, %d);", barrier(c), lane_threads(c));
 }

@@ -201,8 +201,7 @@ static void raise_usage(const struct kernel *k, struct usage *u)
 	}
 	u->registers = max_i64(u->registers, registers);
 	u->threads = (int)max_i64(u->threads, k->threads);
-	/* `align` more, because the kernel aligns the memory that it is given */
-	u->shared_bytes = max_i64(u->shared_bytes, k->shared_bytes + k->target->shared.align);
+	u->shared_bytes = max_i64(u->shared_bytes, k->shared_bytes + shared_slack(&k->target->shared));
 	u->flags = (int)max_i64(u->flags, flags);
 	u->named_barriers = (int)max_i64(u->named_barriers, k->lanes.n);	/* one synchronises a lane */
 }

@@ -150,11 +150,12 @@ static enum err_code check_threads(struct kernel *k, struct err *e)
 		"have %d threads; an EU of '%s' takes %d", k->target->group, k->threads, d->name, d->max_threads);
 }
 
-/* More than the rings take, which print(plan) shows: a message that says what for. */
-static enum err_code check_bytes(struct kernel *k, struct err *e)
+/* More than the rings take, which print(plan) shows: a message that says what for. counters: bytes of those at which lanes
+ * synchronize, as far as that is known. */
+static enum err_code check_bytes(struct kernel *k, int64_t counters, struct err *e)
 {
 	const struct vdevice *d = k->plan->device;
-	int64_t align = k->target->shared.align, bytes = k->shared_bytes + align, rings = 0, flags = 0;
+	int64_t slack = shared_slack(&k->target->shared), bytes = k->shared_bytes + slack, rings = 0, flags = 0;
 
 	k->refusal.code = PROBLEM_SHARED_MEMORY;
 	k->refusal.shared_bytes = 0;
@@ -168,8 +169,10 @@ static enum err_code check_bytes(struct kernel *k, struct err *e)
 		flags += (int64_t)k->flags.v[i].depth * k->target->shared.flag;
 	return err_set(e, ERR_ILLEGAL, NOWHERE, "the kernel needs %lld bytes of shared memory, '%s' "
 		"has %lld: %lld for rings, %lld for %ss, %lld to stage stores and to exchange values between the threads "
-		"of a lane, %lld to align all of it", (long long)bytes, d->name, (long long)d->shared_bytes, (long long)rings,
-		(long long)flags, target_flag_name(k->target), (long long)(bytes - align - rings - flags), (long long)align);
+		"of a lane%s", (long long)bytes, d->name, (long long)d->shared_bytes, (long long)rings,
+		(long long)flags, target_flag_name(k->target), (long long)(bytes - slack - counters - rings - flags),
+		slack ? arena_strf(&k->arena, ", %lld to align all of it", (long long)slack) : counters ?
+		arena_strf(&k->arena, ", %lld for counters at which lanes synchronize", (long long)counters) : "");
 }
 
 static enum err_code attempt(struct kernel *k, struct outcome *out, struct err *e)
@@ -191,11 +194,14 @@ static enum err_code attempt(struct kernel *k, struct outcome *out, struct err *
 	lower_stores(k);
 	k->refusal.code = PROBLEM_REGISTERS;
 	TRY(lower_grant(k, e));
-	out->wrong = check_bytes(k, e);
+	out->wrong = check_bytes(k, 0, e);
 	if (out->wrong)
 		return OK;		/* not an error here: the bytes and the lanes of such a kernel can be shown */
 	k->refusal.code = PROBLEM_LAYOUT;
 	TRY(lower_body(k, e));
+	out->wrong = check_bytes(k, k->role->ncounters * ROLE_COUNTER_BYTES, e);
+	if (out->wrong)
+		return OK;
 	k->refusal.code = PROBLEM_KERNEL;
 	if (k->unproven)
 		return OK;

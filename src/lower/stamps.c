@@ -132,13 +132,15 @@ static void assign_watches(struct kernel *k, int64_t tiles)
 enum err_code lower_stamps(struct kernel *k, struct err *e)
 {
 	int64_t tiles = k->most_tiles, offsets = 0, limit = INT32_MAX, words;
+	int64_t counters = k->role->ncounters * ROLE_COUNTER_BYTES, capacity;
 	struct arena_mark mark;
 	struct tile_assignment d;
-	int64_t capacity;
 
+	if (counters)			/* the kernel is made again, and they are at its end */
+		k->shared_bytes = k->role->counters;
 	k->shared_bytes = ceil_div(k->shared_bytes, WORD) * WORD;
 	add_watches(k);
-	capacity = k->plan->device->shared_bytes - k->target->shared.align - k->shared_bytes;
+	capacity = k->plan->device->shared_bytes - shared_slack(&k->target->shared) - counters - k->shared_bytes;
 	mark = arena_mark(&k->arena);
 	plan_assign_tiles(&k->arena, k->plan, k->phase, &d);
 	arena_reset(&k->arena, mark);

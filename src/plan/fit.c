@@ -230,7 +230,8 @@ void fit_memory(const struct plan *p, struct arena *a, struct problems *out, str
 		int64_t bytes = fit_shared(p, phase), flags;
 
 		count_barriers(p, phase, u);
-		flags = (int64_t)u->flags * target_of(p->device)->shared.flag;
+		/* where flags are counters, lanes may meet instead: only the kernel says which */
+		flags = target_of(p->device)->shared.polled ? 0 : (int64_t)u->flags * target_of(p->device)->shared.flag;
 		bytes += flags;
 		if (bytes > d->shared_bytes)
 			blame_shared(p, phase, bytes, flags, a, out);

@@ -380,6 +380,9 @@ void role_print(const struct role_program *r, struct buf *out)
 		buf_printf(out, "  lanes meet at the block's barrier, %d time%s in an iteration\n", r->interval, r->interval == 1 ? "" : "s");
 	else if (r->flags.n && r->target->shared.polled)
 		buf_printf(out, "  flags are counters, which waiting warps read again and again: %s\n", r->why_flags);
+	if (r->ncounters)
+		buf_printf(out, "  lanes synchronize at counters: %d bytes at %lld\n", r->ncounters * ROLE_COUNTER_BYTES,
+			(long long)r->counters);
 	for (int i = 0; i < r->roles.n; i++) {
 		const struct role *l = &r->roles.v[i];
 

@@ -516,6 +516,12 @@ static inline bool role_joins_warps(const struct role_op *o, int warps)
 	return o->u.reduce.along_rows ? layout_row_warps(l, warps) > 1 : l->across_warps || layout_parts(l) > 1;
 }
 
+/* Does the operation synchronize the lane's threads, once or several times? */
+static inline bool role_syncs_lane(const struct role_op *o, int warps)
+{
+	return o->what == DO_LANE_SYNC || ((o->what == DO_REDUCE || o->what == DO_SCAN) && role_joins_warps(o, warps));
+}
+
 /* The least power of two that is no less than the number of the lane's threads; does the lane begin at a multiple of
  * it? */
 static inline int role_thread_span(const struct role *l, const struct target *t)
@@ -540,6 +546,10 @@ struct role_program {
 	int interval;			/* all lanes meet so often in an iteration of their loop; 0: they signal by flags, ... */
 	const char *why_flags;		/* ... for this reason, where flags are counters (target/target.h); NULL */
 	int64_t shared_bytes;
+	/* Where barriers are polled (target/target.h) and lanes need some: counters at which lanes synchronize, that of barrier
+	 * n is number n; their offset in shared memory */
+	int ncounters;
+	int64_t counters;
 	bool first, last;		/* of the program's phases */
 	struct num_names names;
 	const char *const *tasks;	/* names of sTasks */
@@ -555,6 +565,15 @@ struct role_program {
 	int64_t stamp_words;		/* of a block; 0: the kernel is not traced */
 	VEC(int64_t) watched;		/* offsets in shared memory of words that end a watch */
 };
+
+enum { ROLE_COUNTER_BYTES = 4 };
+
+/* If the lane's threads synchronize, is that at a counter? One with all threads of the block takes the block's barrier, and a
+ * single warp needs none. */
+static inline bool role_meets_at_counter(const struct role_program *r, const struct role *l)
+{
+	return r->target->shared.polled && l->warps > 1 && l->warps * r->target->warp != r->threads;
+}
 
 /* The name of the operation's sTask; of merged lanes "mma.0|mma.1". */
 const char *role_task_names(struct arena *a, const struct role_program *r, const struct role_op *o);

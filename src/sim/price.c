@@ -294,7 +294,7 @@ static void read_op(struct reader *r, const struct role_op *o)
 		add_cost(&s, op_cost_times(price_op(&r->context, o), r->in.interior));
 		r->context.unmasked = false;
 	}
-	if (r->in.depth > 1 && (o->what == DO_LANE_SYNC || ((o->what == DO_REDUCE || o->what == DO_SCAN) && role_joins_warps(o, r->context.warps))))
+	if (r->in.depth > 1 && role_syncs_lane(o, r->context.warps))
 		r->lane->groups = 1;
 	if (r->occurrence)
 		read_inside(r, o, s);

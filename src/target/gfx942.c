@@ -66,7 +66,7 @@ const struct target target_gfx942 = {
 	.lines = { .rows = 1, .cols = 128, .row = { 1, 1, 0 }, .col = { 1, 64, 2 }, .halves = 1, .pair = 2,
 		.deep = 128 },
 	.completes = completes, .ncompletes = LEN(completes),
-	.shared = { .chunk = 16, .line = 128, .widest = 128, .narrowest = 32, .align = 1024,
+	.shared = { .chunk = 16, .line = 128, .widest = 128, .narrowest = 32, .align = 1024, .begins_aligned = true,
 		.copy_align = 128, .flag = 8, .polled = true },
 	.hides_fetches = true, .copies_by_registers = true, .dma_bytes = 4, .dma_most = 63,
 	.matrix = matrix, .nmatrix = LEN(matrix),

@@ -134,6 +134,8 @@ struct shared_layout {
 	int line;			/* bytes: chunks move within these, by the number of their line */
 	int widest, narrowest;		/* bytes of a panel's row: powers of two between */
 	int align;			/* of a slot: all patterns repeat after so many bytes */
+	/* A kernel's shared memory begins at such an address. Else it is given as many bytes more, and aligns it */
+	bool begins_aligned;
 	/* most of a box for the copy engine, and dimensions; 0: there is no such engine */
 	int box_rows, box_cols, box_rank;
 	int copy_align;			/* bytes: where a box may begin that is part of a panel */
@@ -148,6 +150,12 @@ struct shared_layout {
 static inline bool shared_has_swizzle(const struct shared_layout *l, int64_t bytes)
 {
 	return bytes >= l->narrowest && bytes <= l->widest && !(bytes & (bytes - 1));
+}
+
+/* Bytes that a kernel is given beyond what it uses, to align that. */
+static inline int shared_slack(const struct shared_layout *l)
+{
+	return l->begins_aligned ? 0 : l->align;
 }
 
 /* Rows after which a swizzle repeats. */

@@ -156,7 +156,7 @@ static enum err_code check_flag(const struct check *c, const struct role_flag *f
 	return OK;
 }
 
-/* The n-th range of shared memory in use: rings, then flags, then stagings; false: there are fewer. */
+/* The n-th range of shared memory in use: rings, then flags, then stagings, then counters; false: there are fewer. */
 static bool range_at(const struct role_program *r, int n, int64_t *from, int64_t *to)
 {
 	if (n < r->rings.n) {
@@ -171,11 +171,14 @@ static bool range_at(const struct role_program *r, int n, int64_t *from, int64_t
 		return true;
 	}
 	n -= r->flags.n;
-	if (n >= r->stagings.n)
-		return false;
-	*from = r->stagings.v[n].offset;
-	*to = *from + r->stagings.v[n].warps * r->stagings.v[n].batches * r->stagings.v[n].bytes;
-	return true;
+	if (n < r->stagings.n) {
+		*from = r->stagings.v[n].offset;
+		*to = *from + r->stagings.v[n].warps * r->stagings.v[n].batches * r->stagings.v[n].bytes;
+		return true;
+	}
+	*from = r->counters;
+	*to = *from + r->ncounters * ROLE_COUNTER_BYTES;
+	return n == r->stagings.n && r->ncounters;
 }
 
 /* Is x's buffer an alias of y's, or of what that is an alias of, in the same slots? Plays treat both as one memory. */

@@ -162,6 +162,32 @@ static enum err_code add_role(struct lowering *c, const struct klane *l, struct 
 	return OK;
 }
 
+static bool syncs_lane(const struct role_body *b, int warps)
+{
+	for (int i = 0; i < b->v.n; i++) {
+		const struct role_op *o = b->v.v[i];
+
+		if (role_syncs_lane(o, warps) || (role_is_region(o->what) && (syncs_lane(&o->u.region.body, warps) ||
+		    syncs_lane(&o->u.region.other, warps))))
+			return true;
+	}
+	return false;
+}
+
+/* Counters for lanes that synchronize at such, behind all else that is in shared memory. Only the operations say whether there
+ * are any: a kernel in which all lanes meet at the block's barrier needs none. */
+static void add_counters(struct kernel *k, struct role_program *r)
+{
+	r->ncounters = 0;
+	for (int i = 0; i < r->roles.n; i++)
+		if (role_meets_at_counter(r, &r->roles.v[i]) && syncs_lane(&r->roles.v[i].body, r->roles.v[i].warps))
+			r->ncounters = (int)max_i64(r->ncounters, r->roles.v[i].barrier + 1);
+	if (!r->ncounters)
+		return;
+	r->counters = round_up(k->shared_bytes, ROLE_COUNTER_BYTES);
+	k->shared_bytes = r->shared_bytes = r->counters + r->ncounters * ROLE_COUNTER_BYTES;
+}
+
 enum err_code lower_body(struct kernel *k, struct err *e)
 {
 	struct lowering c = { .k = k, .plan = k->plan, .g = k->plan->graph, .p = k->plan->graph->program,
@@ -198,6 +224,7 @@ enum err_code lower_body(struct kernel *k, struct err *e)
 		}
 		TRY(code);
 	}
+	add_counters(k, c.r);
 	c.r->interval = k->meetings.interval;
 	c.r->why_flags = k->meetings.why_not;
 	k->role = c.r;
