@@ -240,6 +240,27 @@ for _, device in ipairs{"mi300x", "a100", "h200"} do
   tap.is(table.concat(wrong, "\n"), "", "  none refused once it is legal, wrong or racing")
 end
 
+-- Two lanes each put a slice of an operand that both read: a slot has all slices.
+for device, o in pairs{mi300x = {seu = "vmem", warps = 4}, a100 = {seu = "cuda", warps = 8}} do
+  local p = mr.plan(mr.examples.gemm{m = 256, n = 256, k = 160}:graph{tile = {m = 128, n = 128, k = 32}}, mr.device(device))
+  p:split_off("a", "put_a")
+  p:split_off("b", "put_b")
+  p:split("m", 2, {"load_a", "put_a", "mma", "epilogue", "store_c"})
+  p:split("n", 2, {"load_b", "put_b"})
+  for i = 0, 1 do
+    local lane = "c" .. i
+    p:lane(lane, {warps = 4})
+    p:append("mma." .. i, {lane = lane})
+    for _, put in ipairs{"put_a.", "put_b."} do p:append(put .. i, {lane = lane, at = 1}) end
+    for _, loaded in ipairs{"load_a.", "load_b."} do p:append(loaded .. i, {lane = lane, at = 2, seu = o.seu}) end
+    for _, task in ipairs{"epilogue.", "store_c."} do p:append(task .. i, {lane = lane}) end
+  end
+  p:buffers{a = 2, b = 2}
+  p:fill_waits()
+  right("slices that are read together, on " .. device, p)
+  tap.like(tostring(p:kernel{}), "ring b_0: 2 of 8192 bytes at (%d+)\n  ring b_1: 2 of 8192 bytes at %1\n", "  which have the same slots")
+end
+
 ---- machine code ------------------------------------------------------------------
 
 local BIN <const> = "/usr/lib/llvm-22/bin/"

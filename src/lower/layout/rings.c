@@ -299,14 +299,33 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 	r->by_rows &= r->engine;
 }
 
-/* A ring of one slice of a computed value: the shape was that of the full value. */
-static void restrict_to_slice(const struct kernel *k, const struct buffer *b, struct shape2 *v)
+/* The side of a shape that has the axis along which the value is split; NULL: it lacks the axis. */
+static int64_t *split_side(const struct kernel *k, const struct buffer *b, struct shape2 *v)
 {
 	int axis = buffer_split_axis(k, b);
 
 	for (int i = 0; i < shape_rank(v); i++)
 		if (shape_axis(v, i) == axis)
-			*(i < v->nrow ? &v->rows : &v->cols) /= b->slices;
+			return i < v->nrow ? &v->rows : &v->cols;
+	return NULL;
+}
+
+/* A ring of one slice of a computed value: the shape was that of the full value. */
+static void restrict_to_slice(const struct kernel *k, const struct buffer *b, struct shape2 *v)
+{
+	int64_t *side = split_side(k, b, v);
+
+	if (side)
+		*side /= b->slices;
+}
+
+/* A ring of all slices: the shape was that of one, as a load to registers has it. */
+static void join_slices(const struct kernel *k, const struct buffer *b, struct shape2 *v)
+{
+	int64_t *side = split_side(k, b, v);
+
+	if (side)
+		*side *= b->slices;
 }
 
 /* Slices with a common ring have as many slots as the slice with most versions. */
@@ -406,9 +425,11 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 		return add_same_ring(k, buffer, k->rings.v[k->ring_of[buffer - b->slice]].engine, e);
 	if (loaded)
 		r.engine = lower_find_load_shape(k, b, &r.shape, &r.run, &r.obstacle) && is_async_load(k, b->first);
-	else if (as_loaded)
+	else if (as_loaded) {
 		(void)lower_find_load_shape(k, &k->plan->graph->buffers.v[staged], &r.shape, &r.run, &r.obstacle);
-	else
+		if (b->together)
+			join_slices(k, b, &r.shape);
+	} else
 		r.shape = b->node != NONE ? k->node_shape[b->node] : k->carry_shape[b->carry];
 	r.run = as_loaded ? 0 : r.run;
 	r.one_slice = b->slices > 1 && !b->together && ints_hold(b->axis, b->naxes, buffer_split_axis(k, b));
