@@ -246,12 +246,27 @@ static int order_layouts(struct mem *mem, const struct plan *p, int phase, struc
 	return n;
 }
 
+/* Registers of a thread for the sums of entry's product; 0 if an earlier entry adds to the same. */
+static int64_t sums_of_entry(const struct plan *p, int entry)
+{
+	const struct stask *s = &p->graph->tasks.v[p->entries.v[entry].task];
+
+	for (int i = 0; i < entry; i++) {
+		const struct stask *x = &p->graph->tasks.v[p->entries.v[i].task];
+
+		if (x->work.kind == WORK_MMA && x->writes.n && s->writes.n && x->writes.v[0] == s->writes.v[0])
+			return 0;
+	}
+	return (int64_t)(s->work.m * s->work.n) / ((int64_t)lane_warps(p, p->entries.v[entry].lane) * p->device->warp);
+}
+
 /* Passes that the phase's products take by instructions of this form, and the number of instructions. False: not all products
  * of the phase have such an instruction. One with another layout than the target's must make the results without padding,
- * as the plan is counted with the target's. */
+ * as the plan is counted with the target's, and their sums must not be too many registers. */
 static bool cost_of_form(const struct plan *p, int phase, const struct matrix_instruction *form, double *passes, double *count)
 {
 	const struct target *t = target_of(p->device);
+	int64_t sums[LANES_MAX] = { 0 };
 
 	*passes = *count = 0;
 	for (int i = 0; i < p->entries.n; i++) {
@@ -272,7 +287,8 @@ static bool cost_of_form(const struct plan *p, int phase, const struct matrix_in
 		parts = plan_lane_parts(p, entry->lane, phase);
 		rows = (int64_t)x->rows * lane_warps(p, entry->lane) / x->warps / parts;
 		cols = (int64_t)x->cols_most * parts;
-		if (form->sums && (s->work.m % rows || s->work.n % cols))
+		sums[entry->lane] += sums_of_entry(p, i);
+		if (form->sums && (s->work.m % rows || s->work.n % cols || (x->sums_most && sums[entry->lane] > x->sums_most)))
 			return false;
 		n = ceil_div(s->work.m, rows) * ceil_div(s->work.n, cols) * ceil_div(s->work.k, matrix_depth(x, s->work.type));
 		*passes += (double)n * x->passes;

@@ -115,6 +115,8 @@ struct matrix_instruction {
 	/* The layout of its sums; NULL: the target's layout of values. A kernel uses only instructions whose sums have
 	 * one layout, and all its values have that layout (lower.c). */
 	const struct frag_layout *sums;
+	int sums_most;			/* registers of a thread for all its sums, beyond which compilers move them to and fro
+					 * where this is not the only form; 0: any number */
 	bool transposed;		/* a printer exchanges its operands, so that the machine computes the transposed
 					 * result */
 	/* A thread reads so many contiguous bytes of an operand's row from shared memory at once, and uses them in

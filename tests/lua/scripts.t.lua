@@ -139,7 +139,7 @@ like(message_of(mr.load_plan, at "two.lua", mr.examples.gemm{m = 1, n = 512, k =
 like(message_of(mr.load_plan, at "two.lua", own{m = 256, n = 64}),
   "^load_plan: .*two%.lua is for program 'gemm', but was given 'own' %(", "  and of another program, whose it is")
 like(message_of(mr.load_plan, mine, mr.examples.gemm), "^load_plan: .*own%.lua is for program 'own', but was given 'gemm' %(", "  also without sizes")
-like(message_of(mr.load_plan, "own"), "^load_plan: no plan 'own' comes with Millrace; there are attention_overlap, [%w_, ]*gemm_by_threads; to load a file of that name, say %./own$",
+like(message_of(mr.load_plan, "own"), "^load_plan: no plan 'own' comes with Millrace; there are attention_overlap, [%w_, ]*gemm_pingpong; to load a file of that name, say %./own$",
   "a name without a file")
 like(message_of(mr.load_plan, "attention_causal"), "no plan 'attention_causal' comes with Millrace; did you mean 'attention_d128_causal'%? To load",
   "  a near one is that which has its words")
