@@ -705,7 +705,7 @@ def of_parts(w, op, a, mods):
     if m:
         w.put_mask(a[0], [COMPARE[m[1]](*z) for z in zip(*x)])
         return
-    if sel['dst_sel'] != 'DWORD' or op[:-5] not in VECTOR:
+    if sel.get('dst_sel') != 'DWORD' or op[:-5] not in VECTOR:
         raise Fault('no instruction ' + op)
     w.put(a[0], [VECTOR[op[:-5]](*z) for z in zip(*x)])
 

@@ -41,7 +41,8 @@ local function program()
     local S, B = p:input("S", axes[of], scale), p:input("B", {k}, "f32")
     local c = p:carry("c", first and {n, m} or {m, n}, 0)
     p:loop(k, function()
-      local w, s, b = p:load("load_w", W), p:load("load_s", S, of == "group" and {n, k // group} or nil), p:load("load_b", B)
+      local w, b = p:load("load_w", W), p:load("load_b", B)
+      local s = of == "group" and p:load("load_s", S, {n, k // group}) or p:load("load_s", S)
       local x = p:task("dequant", function()
         local v = weights == "words" and mr.unpack(w, words, k, field) or w
         return FORMULAS[number](v, s, b, k):to(dtype)
@@ -79,7 +80,7 @@ end
 function M.draw(seed, device)
   math.randomseed(seed)
   local why
-  for _ = 1, 100 do
+  for _ = 1, 200 do
     local good, plan, text = pcall(function()
       local bound, text = program()
       return planned(bound, device), text
