@@ -51,7 +51,7 @@ static const struct advice {
 	{ CUDA_INVALID_VALUE, GPU_FAIL_OTHER, "one of its arguments is out of range" },
 };
 
-/* Those of HIP that differ. */
+/* Those of HIP that differ, or that it has alone. */
 static const struct advice hip_advices[] = {
 	{ CUDA_NO_DEVICE, GPU_FAIL_MISSING,
 		"is one attached, do HIP_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES let us see it, "
@@ -62,6 +62,10 @@ static const struct advice hip_advices[] = {
 	{ CUDA_LAUNCH_OUT_OF_RESOURCES, GPU_FAIL_LAUNCH,
 		"registers a thread times threads, or shared memory, exceed what a CU has" },
 	{ CUDA_LAUNCH_FAILED, GPU_FAIL_FAULT, "often a bad address, in memory or in LDS" },
+	{ HIP_INVALID_CONFIGURATION, GPU_FAIL_LAUNCH,
+		"a launch has at least one block, and a block at most 1024 threads and the LDS of a CU" },
+	{ HIP_RUNTIME_MEMORY, GPU_FAIL_MEMORY, "take smaller sizes, or end what else uses the device" },
+	{ HIP_RUNTIME_OTHER, GPU_FAIL_OTHER, "AMD_LOG_LEVEL=1 in the environment makes the runtime say what is wrong" },
 };
 
 static const struct advice *find_advice(const struct gpu_context *d, int result)

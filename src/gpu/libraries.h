@@ -85,6 +85,13 @@ enum hip_device_attribute {
 	HIP_DEV_SMEM_PER_BLOCK = 74,
 };
 
+/* Numbers that HIP has alone. */
+enum hip_result {
+	HIP_INVALID_CONFIGURATION = 9,
+	HIP_RUNTIME_MEMORY = 1052,	/* of ROCr, which HIP's runtime calls */
+	HIP_RUNTIME_OTHER = 1053,
+};
+
 /* hipDeviceProp_tR0600, of which only the name of the architecture is read, "gfx942:sramecc+:xnack-": no attribute has
  * it. */
 enum { HIP_PROPERTIES_BYTES = 1472, HIP_PROPERTIES_ARCH = 1160, HIP_PROPERTIES_ARCH_BYTES = 256 };

@@ -87,6 +87,10 @@ fails 'a kernel that hangs' hang "'copy[a-z_]*' did not finish within 0.2 s and 
 fails 'a kernel that faults' fault 'hipStreamSynchronize after .* hipErrorIllegalAddress .*a kernel touched memory'
 fails 'a process that the runtime ends' abort 'Memory access fault by GPU node-1 .*while running'
 fails 'a launch that is refused' refuse 'hipModuleLaunchKernel of .*exceed what a CU has'
+fails 'a launch without blocks' error9 'hipModuleLaunchKernel of .* a launch has at least one block, and a block at most 1024 threads'
+fails 'a launch for which the runtime has no memory' error1052 'hipModuleLaunchKernel of .* take smaller sizes'
+fails 'a launch that fails for another reason' error1053 'hipModuleLaunchKernel of .* AMD_LOG_LEVEL=1'
+fails 'an error that nobody knows' error4711 "hipModuleLaunchKernel of .* see HIP's list of errors"
 FAKE_HIP_ARCH=gfx90a:sramecc+:xnack- fails 'a device of another architecture' copy \
 	'the kernel was compiled for gfx942, and the attached Fake MI300X is gfx90a: plan for that device'
 FAKE_HIP_INIT=100 fails 'no device' copy 'run: no AMD GPU to run it on: hipInit failed with hipErrorNoDevice .*/dev/kfd.*target="host"'

@@ -355,6 +355,8 @@ static int of_code_object(const struct cuda_launch_config *c, void **params)
 		return hang(c, params);
 	if (!strcmp(how, "refuse"))
 		return refuse(c, params);
+	if (!strncmp(how, "error", 5))
+		return atoi(how + 5);
 	if (!strcmp(how, "abort")) {
 		static const char words[] = "Memory access fault by GPU node-1 on address 0x7f0000000000. "
 			"Reason: Page not present.\nGPU core dump failed\n";

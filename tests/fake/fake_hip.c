@@ -2,8 +2,8 @@
  *
  * A module may also be a code object, as clang makes it. None of its code is executed: its kernels, by any name, do
  * what the variable FAKE_HIP_KERNEL says: zero (all that they are given; the default), copy (their first buffer to
- * their second), fault, hang, refuse, abort (as the runtime does after a fault). FAKE_HIP_ARCH is the name of the
- * architecture, FAKE_HIP_NAME the device's, FAKE_HIP_INIT what hipInit returns.
+ * their second), fault, hang, refuse, errorN (their launch returns N), abort (as the runtime does after a fault).
+ * FAKE_HIP_ARCH is the name of the architecture, FAKE_HIP_NAME the device's, FAKE_HIP_INIT what hipInit returns.
  */
 #include "hip_names.h"
 #define FAKE_HIP 1
