@@ -9,7 +9,7 @@ cat >"$T/export.lua" <<'E'
 -- export.lua PLAN DIR: export, and write the launches on tensors at 0x10000, 0x20000, ... (inputs, outputs), to DIR/want
 local name, dir, m = ...
 local core = require "millrace.core"
-local plans = {}
+local plans, programs = {}, dofile "tests/lua/lib/programs.lua"
 local function plan_of(bound, tile)
   local plan = mr.plan(bound:graph{tile = tile}, mr.device "mi300x")
   plan:lane("c0", {warps = 4})
@@ -30,20 +30,7 @@ function plans.longest()
   return plan
 end
 function plans.two()
-  local prog = mr.program("two", function(p)
-    local m, n, k = p:axes("m", "n", "k")
-    local A, B, S, Y = p:input("A", {m, k}), p:input("B", {n, k}), p:temp("S", {m, n}), p:output("Y", {m, n}, "f32")
-    p:phase("first", function()
-      local acc = p:carry("acc", {m, n}, 0)
-      p:loop(k, function() acc:add(p:mma("mma", p:load("load_a", A), p:load("load_b", B))) end)
-      S:store("store_s", p:task("round", function() return acc:to "bf16" end))
-    end)
-    p:phase("second", function()
-      local s = p:load("load_s", S)
-      Y:store("store_y", p:task("twice", function() return s:to "f32" * 2 end))
-    end)
-  end)
-  return plan_of(prog:bind{m = 128, n = 64, k = 96}, {m = 64, n = 64, k = 32})
+  return plan_of(programs.two:bind{m = 128, n = 64, k = 96}, {m = 64, n = 64, k = 32})
 end
 local plan = plans[name]()
 for _, path in ipairs(plan:compile():export(dir)) do print((path:gsub("^.*/", ""))) end
@@ -161,16 +148,7 @@ python=$(command -v python3)
 [ "$python" ] || { t_done; exit; }
 py() { # PLAN CODE
 	on_recorder "$T/log" "$T/$1" env PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="tests/fake:$T/$1" "$python" -c "
-import torch
-def tensor(t, i, **value):
-    return torch.Tensor(tuple(value.get(n, n) for n in t.shape), t.dtype, i * 0x10000)
-def refused(kind, text, f, *args, **kwargs):
-    try:
-        f(*args, **kwargs)
-    except kind as e:
-        assert text in str(e), f'{e!r} does not say {text!r}'
-        return
-    assert False, f'nothing was raised, not {text!r}'
+from modules import *
 $2"
 }
 t_cmd 'the module runs' 0 py gemm "
@@ -196,7 +174,7 @@ for plan in sizes chiplets longest; do
 import gemm
 gemm.load(m=200)
 torch.cuda.capturing = True
-gemm.run(*[tensor(t, i + 1, m=200) for i, t in enumerate(gemm.INPUTS)], out=tensor(gemm.OUTPUTS[0], 3, m=200))
+gemm.run(*[tensor(t, i + 1, {'m': 200}) for i, t in enumerate(gemm.INPUTS)], out=tensor(gemm.OUTPUTS[0], 3, {'m': 200}))
 "
 	t_is '  with the same launch' "$(grep ^launch "$T/log")" "$(cat "$T/$plan/want")"
 done

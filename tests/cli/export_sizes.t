@@ -8,7 +8,7 @@ warn='-std=c11 -Wall -Wextra -Wpedantic -Werror -O1'
 
 # All axes of a product; clusters; two phases over a temporary; longest tiles first, two axes of one size.
 cat >"$T/plans.lua" <<'E'
-local plans, any = {}, mr.any
+local plans, any, programs = {}, mr.any, dofile "tests/lua/lib/programs.lua"
 
 local function plan_of(bound, tile, grid, rings)
   local plan = mr.plan(bound:graph{tile = tile}, mr.device "h200")
@@ -39,20 +39,7 @@ function plans.clusters()
 end
 
 function plans.two()
-  local prog = mr.program("two", function(p)
-    local m, n, k = p:axes("m", "n", "k")
-    local A, B, S, Y = p:input("A", {m, k}), p:input("B", {n, k}), p:temp("S", {m, n}), p:output("Y", {m, n}, "f32")
-    p:phase("first", function()
-      local acc = p:carry("acc", {m, n}, 0)
-      p:loop(k, function() acc:add(p:mma("mma", p:load("load_a", A), p:load("load_b", B))) end)
-      S:store("store_s", p:task("round", function() return acc:to "bf16" end))
-    end)
-    p:phase("second", function()
-      local s = p:load("load_s", S)
-      Y:store("store_y", p:task("twice", function() return s:to "f32" * 2 end))
-    end)
-  end)
-  return plan_of(prog:bind{m = any{max = 200}, n = any{max = 128, multiple = 8}, k = 64}, tile), {{m = 1, n = 8}, {m = 200, n = 128},
+  return plan_of(programs.two:bind{m = any{max = 200}, n = any{max = 128, multiple = 8}, k = 64}, tile), {{m = 1, n = 8}, {m = 200, n = 128},
     {m = 77, n = 72}}
 end
 
@@ -183,12 +170,11 @@ launchers() {
 		t_like 'nothing is left' "$(tail -1 "$T/log")" '^released: 0 contexts, 0 modules left$'
 		[ "$python" ] || continue
 		t_cmd 'the module runs' 0 on_recorder "$T/log" "$dir" env PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="tests/fake:$dir" "$python" -c "
-import torch, $name as k
+from modules import *
+import $name as k
 given = dict(zip([s.name for s in k.SIZES if s.like is None], map(int, '$(cat "$dir/sizes.$i")'.split())))
 value = {s.name: given.get(s.name, given.get(s.like)) for s in k.SIZES}
-def tensor(t, i):
-    return torch.Tensor(tuple(value.get(n, n) for n in t.shape), t.dtype, i * 0x10000)
-made = [tensor(t, i + 1) for i, t in enumerate(k.INPUTS + k.OUTPUTS)]
+made = [tensor(t, i + 1, value) for i, t in enumerate(k.INPUTS + k.OUTPUTS)]
 for i, t in enumerate(k._TEMPS):
     torch.NEW[tuple(value.get(n, n) for n in t.shape)] = (len(made) + 1 + i) * 0x10000
 k.load(sizes=given)
@@ -263,31 +249,22 @@ t_like 'is refused' "$(cat "$T/out")" '^-1 gemm: n is 12; it is to be from 1 to 
 t_is 'and nothing is launched' "$(launches "$T/log")" ''
 if [ "$python" ]; then
 	t_cmd 'the module says it, too' 0 on_recorder "$T/log" "$dir" env PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="tests/fake:$dir" "$python" -c "
+from modules import refused
 import torch, gemm
 def tensor(*shape): return torch.Tensor(shape, torch.bfloat16, 0x10000)
-def refused(text, *args, **kwargs):
-    try:
-        gemm.run(*args, **kwargs)
-    except (ValueError, TypeError) as e:
-        assert text in str(e), f'{e!r} does not say {text!r}'
-        return
-    assert False, text
+def wrong(text, *args, **kwargs): refused((ValueError, TypeError), text, gemm.run, *args, **kwargs)
 assert gemm.INPUTS[0].shape == ('m', 'k') and gemm.SIZES[0] == ('m', 320, 8, None)
-refused('m is 328; it must be from 1 to 320, and a multiple of 8', tensor(328, 64), tensor(8, 64))
-refused('k is 32; it must be from 1 to 128, and a multiple of 64', tensor(8, 32), tensor(8, 32))
-refused('B must have shape (8, 64), got (8, 128)', tensor(8, 64), tensor(8, 128))
-refused('A must be a torch tensor', 1, tensor(8, 128))
-refused('there is no size mm; there is m, n, k', tensor(8, 64), tensor(8, 64), sizes={'mm': 64})
-refused('m must be an integer, got 8.0', tensor(8, 64), tensor(8, 64), sizes={'m': 8.0})
+wrong('m is 328; it must be from 1 to 320, and a multiple of 8', tensor(328, 64), tensor(8, 64))
+wrong('k is 32; it must be from 1 to 128, and a multiple of 64', tensor(8, 32), tensor(8, 32))
+wrong('B must have shape (8, 64), got (8, 128)', tensor(8, 64), tensor(8, 128))
+wrong('A must be a torch tensor', 1, tensor(8, 128))
+wrong('there is no size mm; there is m, n, k', tensor(8, 64), tensor(8, 64), sizes={'mm': 64})
+wrong('m must be an integer, got 8.0', tensor(8, 64), tensor(8, 64), sizes={'m': 8.0})
 out = tensor(8, 8)
 out.dtype = gemm.OUTPUTS[0].dtype
 gemm.load()
 torch.cuda.capturing = True
-try:
-    gemm.run(tensor(8, 64), tensor(8, 64), out=out)
-    assert False, 'lists of tiles cannot be made now'
-except RuntimeError as e:
-    assert 'call gemm.load(m=8, n=8, k=64) before capturing a CUDA graph' in str(e), e
+refused(RuntimeError, 'call gemm.load(m=8, n=8, k=64) before capturing a CUDA graph', gemm.run, tensor(8, 64), tensor(8, 64), out=out)
 torch.cuda.capturing = False
 gemm.load(sizes={'m': 8, 'n': 8}, k=64)
 torch.cuda.capturing = True

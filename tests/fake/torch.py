@@ -1,4 +1,4 @@
-"""As much of torch as an exported kernel uses; for tests/cli/export.t.
+"""As much of torch as an exported kernel uses; for tests/cli/export*.t.
 
 Tensors are nothing but what they claim to be. New ones of a shape begin where NEW says.
 """

@@ -180,4 +180,19 @@ P.products_of_parts = mr.program("products", function(p)
   C:store("store_c", c)
 end)
 
+-- A product in one phase, and in a second one twice what a tensor between them keeps of it.
+P.two = mr.program("two", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local A, B, S, Y = p:input("A", {m, k}), p:input("B", {n, k}), p:temp("S", {m, n}), p:output("Y", {m, n}, "f32")
+  p:phase("first", function()
+    local acc = p:carry("acc", {m, n}, 0)
+    p:loop(k, function() acc:add(p:mma("mma", p:load("load_a", A), p:load("load_b", B))) end)
+    S:store("store_s", p:task("round", function() return acc:to "bf16" end))
+  end)
+  p:phase("second", function()
+    local s = p:load("load_s", S)
+    Y:store("store_y", p:task("twice", function() return s:to "f32" * 2 end))
+  end)
+end)
+
 return P
