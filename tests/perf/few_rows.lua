@@ -4,10 +4,10 @@
 --
 -- wgmma pads the rows of a tile to 64, mma.sync to 16. For each program whose name has PATTERN (Lua), the best plan with
 -- wgmma alone and the best with mma.sync alone, found by the model, or measured for N seconds each. A line of each: name,
--- microseconds predicted by both, those of the search that may take either and the unit that it takes. With a device attached
--- both are checked and then run alternately, and the line goes on with "right" or "WRONG" and microseconds measured of both.
--- Without one, the kernels are compiled if nvcc is there, and the line has their spills. What the default search takes should be
--- what is faster by more than the device's `uncertainty.order`; where it is not, the rates of `mma_sync` in hw/ are to be measured.
+-- microseconds predicted by both, those of the search in the model that may take either and the unit that it takes. With a device
+-- attached the default search, which measures for N seconds (60) and may take either, finds a third plan; all three are checked and then
+-- run alternately, and the line goes on with "right" or "WRONG" and microseconds measured of each, and the third one's unit. It is to be
+-- the fastest. Without a device, the kernels are compiled if nvcc is there, and the line has their spills.
 local mr = require "millrace"
 
 local programs = {
@@ -55,7 +55,7 @@ local function search(bound, unit_left_out)
   return plan, ok and "no plan" or tostring(found)
 end
 
-local function unit_of(plan) return plan:script():find '"mma_sync"' and "mma_sync" or "tensor" end
+local function unit_of(plan) return plan:script():find '"mma_sync"' and "mma.sync" or "wgmma" end
 
 for _, x in ipairs(programs) do
   local program = table.remove(x, 1)
@@ -71,22 +71,26 @@ for _, x in ipairs(programs) do
     local best = mr.search(bound, device, {measure = false})
     local line = ("%-20s predicted us: wgmma %8s, mma.sync %8s, the search %8.2f by %s"):format(name, words[1], words[2],
       best.seconds * 1e6, unit_of(best.plan))
-    for i = 1, 2 do
-      local ok, k = pcall(function() return plans[i] and plans[i]:compile{target = "cuda"} end)
+    local names = {"wgmma", "mma.sync"}
+    if mr.attached() then
+      local found = mr.search(bound, device, {seconds = seconds, fresh = true})
+      plans[3], names[3] = found.plan, "the search by " .. unit_of(found.plan)
+    end
+    for i, plan in ipairs{plans[1] or false, plans[2] or false, plans[3] or false} do
+      local ok, k = pcall(function() return plan and plan:compile{target = "cuda"} end)
       kernels[i] = ok and k or nil
       if not ok then line = line .. "; " .. tostring(k):match "[^\n]*" end
     end
-    if mr.attached() and kernels[1] and kernels[2] then
-      local took = {}
-      for i = 1, 2 do took[i] = (kernels[i]:check().ok and "right" or "WRONG") end
-      for _, racer in ipairs(mr.race({wgmma = kernels[1], mma_sync = kernels[2]}, {seconds = 1})) do
-        local i = racer.name == "wgmma" and 1 or 2
-        took[i] = ("%s %.2f"):format(took[i], racer.ms * 1e3)
+    if mr.attached() and kernels[1] and kernels[2] and kernels[3] then
+      local took, of = {}, {}
+      for i, name in ipairs(names) do took[i], of[name] = ("%s %s"):format(name, kernels[i]:check().ok and "right" or "WRONG"), i end
+      for _, racer in ipairs(mr.race({[names[1]] = kernels[1], [names[2]] = kernels[2], [names[3]] = kernels[3]}, {seconds = 1})) do
+        took[of[racer.name]] = ("%s %.2f"):format(took[of[racer.name]], racer.ms * 1e3)
       end
-      line = ("%s; measured us: wgmma %s, mma.sync %s"):format(line, took[1], took[2])
+      line = ("%s; measured us: %s"):format(line, table.concat(took, ", "))
     else
       for i = 1, 2 do
-        if kernels[i] then line = ("%s; %s spills %d"):format(line, i == 1 and "wgmma" or "mma.sync", kernels[i].spills or -1) end
+        if kernels[i] then line = ("%s; %s spills %d"):format(line, names[i], kernels[i].spills or -1) end
       end
     end
     print(line)

@@ -7,20 +7,40 @@
 -- and prints a line a program: milliseconds by versions of what it loads, 1 to 6; - where the plan is not legal with so many. The fastest
 -- one is compared with the reference.
 --
--- The second form makes all plans of a small space for each program, or for those with these numbers: tiles, warps, versions of what is
--- loaded, and operands fetched by the product itself or by sTasks of their own a step ahead of it (plan:fetch). It times all of them, and
--- prints the best milliseconds without pipelining, with the shared level alone and with both levels, and the gain of each level; then which
--- rank the plan has that the model puts first, what share of the best one's speed it reaches, and what the best of the first fortieth of
--- the model's order does. The best of each level is compared with the reference. With NO_DEVICE=1 in the environment nothing runs: the
--- times are the model's, and the best of each level is compiled, where there is a compiler.
+-- The second form makes all plans of a small space for each program, or for those with these numbers: tiles, warps that multiply and that
+-- copy, versions of what is loaded, and operands fetched by the product itself or by sTasks of their own a step ahead of it (plan:fetch).
+-- The model is DEVICE's units with the numbers of the attached board. It times all plans, and prints the best milliseconds without
+-- pipelining, with the shared level alone and with both levels, and the gain of each level; then which rank the plan has that the model
+-- puts first, and what share of the best one's speed are reached by it, by the best of the first fortieth of the model's order, and by
+-- what the search that measures would have found with a fortieth of the trials, replayed on the times taken. The best of each level is
+-- compared with the reference. With NO_DEVICE=1 in the environment nothing runs: the times are the model's, and the best of each level is
+-- compiled, where there is a compiler. With LIST=1 all plans are listed, on standard error. With COMPILE_PART=i/n the kernels of every n-th
+-- plan are compiled for the cache, and no more.
 --
 -- Exits with 1 if one is wrong, or spills registers.
 local mr = require "millrace"
+local measure = require "millrace.measure"
 local levels = arg[1] == "levels"
 local first = levels and 2 or 1
-local device = arg[first] or "a100"
+local device_name = arg[first] or "a100"
+local part, parts = (os.getenv "COMPILE_PART" or ""):match "^(%d+)/(%d+)$"
 local MOST <const>, FORTIETH <const> = 6, 40
 local predicts = os.getenv "NO_DEVICE" ~= nil
+
+-- The device, with what the attached board has in common with it: number of EUs, clock, memory, costs of synchronization, and the rate of
+-- the same matrix instructions.
+local SHARED <const> = {"eus", "clock_ghz", "memory.global.rate", "memory.global.latency", "memory.l2.bytes", "memory.l2.rate",
+  "memory.l2.eu_rate", "memory.l2.thread_rate", "memory.l2.latency", "memory.shared.rate", "sync.wait_cost", "sync.tell_cost",
+  "sync.warp_cost", "sync.flag_latency", "sync.issue_order_latency", "sync.launch_seconds", "sync.tile_overhead"}
+local function on_board(name)
+  local board, changes = mr.device(), {}
+  if board.name == name then return board end
+  for _, path in ipairs(SHARED) do changes[path] = board:number(path) end
+  for _, type in ipairs{"bf16", "f16"} do changes["seu.tensor.flops." .. type] = board:number("seu.mma_sync.flops." .. type) end
+  changes["seu.tensor.efficiency"] = board:number "seu.mma_sync.efficiency"
+  return mr.device(name, changes)
+end
+local device = levels and on_board(device_name) or device_name
 
 local function text_of(x)
   local sizes = {}
@@ -77,6 +97,7 @@ local shapes = {
 }
 local ROWS <const>, COLUMNS <const>, DEPTHS <const>, WARPS <const>, VERSIONS <const> = {64, 128, 256}, {64, 128, 256}, {32, 64}, {4, 8},
   {1, 2, 3, 4, 6}
+local COPYING <const> = {4, 8}                          -- warps
 local SUMS_MOST <const> = 128 * 256                     -- elements of a tile
 local STEP <const> = 16                                 -- elements of 16 bits that an instruction contracts
 
@@ -97,7 +118,7 @@ end
 
 -- The plan with these numbers, if it is legal. ahead: operands are fetched a step ahead.
 local function make(bound, o)
-  local plan, rings, values, list = mr.plan(bound:graph{tile = o.tile}, mr.device(device)), {}, {}, {"mma"}
+  local plan, rings, values, list = mr.plan(bound:graph{tile = o.tile}, device), {}, {}, {"mma"}
   local ways = o.tile[o.axis] // STEP
   for _, t in ipairs(plan.tasks) do
     if t.kind == "load" then values[#values + 1], rings[t.writes[1]] = t.writes[1], o.versions end
@@ -107,7 +128,7 @@ local function make(bound, o)
     for _, value in ipairs(values) do list[#list + 1] = "fetch_" .. value end
     plan:split(o.axis, ways, list)
   end
-  plan:lane("p0", {warps = 4})
+  plan:lane("p0", {warps = o.copying})
   plan:lane("c0", {warps = o.warps})
   local done = false
   for _, t in ipairs(plan.tasks) do
@@ -129,20 +150,29 @@ local function make(bound, o)
   return plan:check() and plan or nil
 end
 
+local function log2(n) return math.log(n, 2) end
+
 -- All legal plans, with what the model says, the fastest first.
 local function space_of(x)
   local bound, list = mr.examples[x[1]](x[2]), {}
+  local function add(o)
+    local good, plan = pcall(make, bound, o)
+    if not good or not plan then return end
+    list[#list + 1] = {plan = plan, level = o.level, predicted = plan:simulate{events = 0}.seconds * 1e3, script = plan:script(),
+      text = ("%d x %d x %d, %d warps, %d copy, %d versions"):format(o.rows, o.columns, o.depth, o.warps, o.copying, o.versions),
+      traits = {["tile m"] = log2(o.rows), ["tile n"] = log2(o.columns), ["tile k"] = log2(o.depth), warps = o.warps / 4,
+        load_warps = log2(o.copying) / 4, depth = log2(o.versions) / 2, level = o.level}}
+  end
   for _, rows in ipairs(ROWS) do
     for _, columns in ipairs(COLUMNS) do
       for _, depth in ipairs(DEPTHS) do
         local tile, axis = tile_of(x, rows, columns, depth)
         for _, warps in ipairs(rows * columns <= SUMS_MOST and WARPS or {}) do
-          for _, versions in ipairs(VERSIONS) do
-            for level = versions == 1 and 1 or 2, versions == 1 and 1 or 3 do
-              local good, plan = pcall(make, bound, {tile = tile, axis = axis, warps = warps, versions = versions, ahead = level == 3})
-              if good and plan then
-                list[#list + 1] = {plan = plan, level = level, predicted = plan:simulate().seconds * 1e3,
-                  text = ("%d x %d x %d, %d warps, %d versions"):format(rows, columns, depth, warps, versions)}
+          for _, copying in ipairs(COPYING) do
+            for _, versions in ipairs(VERSIONS) do
+              for level = versions == 1 and 1 or 2, versions == 1 and 1 or 3 do
+                add{tile = tile, axis = axis, rows = rows, columns = columns, depth = depth, warps = warps, copying = copying,
+                  versions = versions, level = level, ahead = level == 3}
               end
             end
           end
@@ -150,8 +180,28 @@ local function space_of(x)
       end
     end
   end
-  table.sort(list, function(a, b) return a.predicted < b.predicted end)
+  table.sort(list, function(a, b)
+    if a.predicted ~= b.predicted then return a.predicted < b.predicted end
+    return a.script < b.script
+  end)
   return list
+end
+
+-- The milliseconds of the best plan that the policy of the search that measures finds with so many trials, if each takes what it took.
+local function tuned(list, trials)
+  local candidates, of = {}, {}
+  for _, y in ipairs(list) do
+    if y.ms then
+      candidates[#candidates + 1] = {script = y.script, predicted = y.predicted * 1e-3, traits = y.traits}
+      of[y.script] = y.ms
+    end
+  end
+  local server = {capacity = 1, wait = function() end}
+  function server:begin(item)                           -- luacheck: ignore self
+    local ms = of[item.script]
+    return {drop = function() end, poll = function() return {id = item.id, status = "ok", ms = ms, min = ms, max = ms} end}
+  end
+  return measure(nil, device, candidates, {server = server, trials = trials, final = false}).best.ms
 end
 
 -- Times all of them, a part at a time, since a race has inputs and outputs for each.
@@ -179,6 +229,10 @@ end
 
 local function print_levels(x)
   local list = space_of(x)
+  if part then
+    for i = 1 + tonumber(part), #list, tonumber(parts) do pcall(list[i].plan.compile, list[i].plan, {target = "cuda"}) end
+    return true
+  end
   time(list)
   local best, all, right, cells = {}, math.huge, true, {}
   for _, y in ipairs(list) do
@@ -191,14 +245,18 @@ local function print_levels(x)
     right = right and (not y or is_right(y.plan))
   end
   local function gain(a, b) return a and b and ("%.2f"):format(a.ms / b.ms) or "-" end
+  if os.getenv "LIST" then
+    for _, y in ipairs(list) do io.stderr:write(("%s|%d|%s|%s|%.6f\n"):format(text_of(x), y.level, y.text, y.ms, y.predicted)) end
+  end
   local few, rank, reached = math.ceil(#list / FORTIETH), 1, math.huge
   for i, y in ipairs(list) do
     rank = rank + (y.ms and list[1].ms and y.ms < list[1].ms and 1 or 0)
     if i <= few then reached = math.min(reached, y.ms or reached) end
   end
   print(("%s: %s; gain of shared %s, of registers %s; %d plans, the model's first is number %d, at %.1f %% of the best; "
-    .. "the best of its first %d at %.1f %%; %s"):format(text_of(x), table.concat(cells, ", "), gain(best[1], best[2]),
-    gain(best[2], best[3]), #list, rank, 100 * all / (list[1].ms or math.huge), few, 100 * all / reached, right and "right" or "WRONG"))
+    .. "the best of its first %d at %.1f %%, of %d tuned at %.1f %%; %s"):format(text_of(x), table.concat(cells, ", "),
+    gain(best[1], best[2]), gain(best[2], best[3]), #list, rank, 100 * all / (list[1].ms or math.huge), few, 100 * all / reached, few,
+    100 * all / tuned(list, few), right and "right" or "WRONG"))
   for level = 1, 3 do
     if best[level] then print(("    %s: %s, predicted %.4f"):format(cells[level], best[level].text, best[level].predicted)) end
   end
