@@ -80,6 +80,7 @@ static void end_occurrence(struct reader *r, const struct task_price *t)
 	sum->drain_after = fewer(sum->drain_after, t->drain_after);
 	sum->steps += t->steps;
 	sum->fetch_lane += t->fetch_lane;
+	sum->fetch_latency += t->fetch_latency;
 	sum->fetches |= t->fetches;
 	sum->boxes += t->boxes;
 	sum->issued += t->issued;
@@ -103,6 +104,7 @@ static void finish_tasks(struct reader *r)
 		t->steps *= share;
 		t->dma *= share;
 		t->fetch_lane *= share;
+		t->fetch_latency *= share;
 		t->boxes *= share;
 		t->issued *= share;
 		t->row_boxes *= share;
@@ -143,8 +145,10 @@ static void read_inside(struct reader *r, const struct role_op *o, struct op_cos
 	if (o->what == DO_PRODUCT)
 		t->steps += runs * o->u.product.steps * o->u.product.col_steps * o->u.product.sum.frag->blocks;
 	r->multiplied |= o->what == DO_PRODUCT;
-	if (o->what == DO_FETCH)
-		t->fetch_lane += runs * s.lane;
+	if (o->what == DO_FETCH) {
+		t->fetch_lane += runs * (s.lane - r->context.vector->latency);
+		t->fetch_latency += runs * r->context.vector->latency;
+	}
 	t->fetches |= o->what == DO_FETCH;
 }
 
@@ -409,9 +413,16 @@ static int covering_product(const struct plan *p, int entry)
 	return next;
 }
 
+/* Warps that share a quarter's unit wait each for itself, while others multiply. */
+static void share_waits(struct price *x, const struct plan *p, int phase, int task, double sharing)
+{
+	for (int w = 0; w < p->waits.n; w++)
+		if (p->waits.v[w].task == task)
+			x->phases[phase].wait[w] /= sharing;
+}
+
 /* A fetch of what the next product does not need is under way while that multiplies, and costs its lane only what that
- * does not cover, at least its instructions. Other warps of a quarter use the unit meanwhile, so what a warp covers is its
- * own share. */
+ * does not cover, at least its instructions; nothing waits for its words. */
 static void cover_fetches(struct price *x, const struct plan *p, int phase, const struct seu *vector)
 {
 	struct pace pace = { p->device->eus, p->device->clock_hz };
@@ -430,15 +441,16 @@ static void cover_fetches(struct price *x, const struct plan *p, int phase, cons
 			others += p->graph->tasks.v[p->entries.v[k].task].phase == phase &&
 				stask_fetches(p->graph, &p->graph->tasks.v[p->entries.v[k].task]) && covering_product(p, k) == product;
 		t->before.lane = fmax(t->before.unit / fmin(1, vector->lane_share * warps / QUARTERS), t->before.lane -
-			device_cost(p->device, by->seu, &p->graph->tasks.v[by->task].work, warps, pace).alone / others /
-			fmax(1, warps / (double)QUARTERS));
+			t->fetch_latency - device_cost(p->device, by->seu, &p->graph->tasks.v[by->task].work, warps, pace).alone / others);
+		share_waits(x, p, phase, p->entries.v[i].task, fmax(1, warps / (double)QUARTERS));
 	}
 }
 
 /* A synchronous product fetches the operands of a step while it multiplies those of the step before, as compilers unroll its
- * steps and order their instructions so: it takes the longer of both, and the shorter one once, for the first step. Where
- * several warps share a quarter's unit, that is under the products of others. Where operands are converted between their fetch
- * and their product, these instructions are what the lane waits for. */
+ * steps and order their instructions so: it takes the longer of both, and the shorter one once, for the first step. The latency
+ * of the first fetch is in the unit's `issue`. Where several warps share a quarter's unit, each waits for flags and for its first
+ * fetch while others multiply. Where operands are converted between their fetch and their product, these instructions are
+ * what the lane waits for. */
 static void cover_own_fetches(struct price *x, const struct plan *p, int phase)
 {
 	struct pace pace = { p->device->eus, p->device->clock_hz };
@@ -451,13 +463,14 @@ static void cover_own_fetches(struct price *x, const struct plan *p, int phase)
 		const struct matrix_instruction *by = s->phase == phase && s->kind == TASK_MMA && u->kind == SEU_MATRIX && !u->async ?
 			target_matrix(target_of(p->device), false, false, s->work.type) : NULL;
 		int warps = lane_warps(p, en->lane);
-		double product, steps;
+		double product, steps, sharing = fmax(1, warps / (double)QUARTERS);
 
 		if (!by || (by->fnuz | by->as_f16) & (1u << s->work.operand[0] | 1u << s->work.operand[1]))
 			continue;
 		product = device_cost(p->device, en->seu, &s->work, warps, pace).alone;
-		steps = fmax(1, (double)s->work.k / matrix_depth(by, s->work.type)) * fmax(1, warps / (double)QUARTERS);
-		t->before.lane -= fmin(t->fetch_lane, product) * (1 - 1 / steps);
+		steps = fmax(1, (double)s->work.k / matrix_depth(by, s->work.type)) * sharing;
+		t->before.lane -= t->fetch_latency + fmin(t->fetch_lane, product) * (1 - 1 / steps);
+		share_waits(x, p, phase, en->task, sharing);
 	}
 }
 
@@ -469,7 +482,7 @@ void price_add(struct price *x, const struct plan *own, int phase, const struct 
 		.seen = ARENA_ARRAY(x->a, own->graph->tasks.n, struct occurrences) };
 
 	r.context = (struct cost_context){ .device = own->device, .vector = vector_of(own->device),
-		.program = p, .a = x->a };
+		.program = p, .source = own->graph->program, .a = x->a };
 	if (!r.context.vector)
 		return;			/* nothing could execute the lane's own instructions */
 	ph->plan = own;
@@ -576,6 +589,8 @@ void price_entry(const struct price *x, const struct plan *p, int entry, double 
 		if (s->kind == SEU_VECTOR) {
 			c->cost.busy = work.busy + t->before.unit + t->after.unit;
 			c->cost.alone = work.alone;
+			if (t->fetches)		/* as share_waits */
+				c->cost.latency /= fmax(1, lane_warps(p, p->entries.v[entry].lane) / (double)QUARTERS);
 			c->fixed = lane;
 		} else if (s->kind == SEU_MATRIX && t->steps > 0 && !t->fetches) {
 			c->cost.latency = 0;	/* nothing that the lane does next is for the sum */

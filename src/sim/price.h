@@ -65,7 +65,8 @@ struct task_price {
 					 * when the lane continues; NONE: it does not wait */
 	double steps;			/* instructions of its product */
 	bool fetches;			/* it fetches operands itself */
-	double fetch_lane;		/* ... in so many cycles of the lane, which are in `before` */
+	double fetch_lane, fetch_latency;	/* ... in so many cycles of the lane, which are in `before`, as are those in
+					 * which it waits for the first word of each fetch */
 	double boxes, issued;		/* boxes for the copy engine; those that one thread issues */
 	double row_boxes;		/* boxes of a row each, which threads of all warps issue */
 	double copies;			/* operations that issue boxes */
@@ -143,6 +144,7 @@ struct cost_context {
 	const struct vdevice *device;
 	const struct seu *vector;	/* the unit that executes the lane's own instructions */
 	const struct role_program *program;
+	const struct program *source;	/* what it is lowered from: the sizes of its tensors */
 	int warps;			/* of the lane */
 	int repetition;			/* of the DO_EACH around it */
 	bool unmasked;			/* in interior iterations of the loop around it */

@@ -313,22 +313,24 @@ static double index_depth(const struct role_op *o)
 
 /* Copies by threads whose addresses do not go on by strides. If they are unrolled, the compiler computes before the loop
  * what a thread's position adds to their addresses, and for all of them together what the iteration adds; so each
- * takes an addition, its condition, and what an index read from memory takes. If they are not unrolled, the
- * instructions of a round depend on each other, and rounds do not overlap. */
+ * takes an addition and its condition. In a loop, or where an index is read from shared memory, the instructions of a round
+ * depend on each other, and rounds do not overlap, as these reads and the copies keep their order. */
 static struct op_cost price_addressed_copies(const struct cost_context *x, const struct role_op *o, double rounds)
 {
-	double address = num_instructions(o->u.move.address), values = 0;
+	bool unrolled = role_unrolls_accesses(o, (int64_t)lane_threads(x)), by_value = false;
+	double depth = index_depth(o), n = ROUND + index_instructions(o) + num_instructions(o->u.move.address);
 	struct op_cost s;
 
-	if (!role_unrolls_accesses(o, (int64_t)lane_threads(x))) {
-		s = instructions(x, rounds * (ROUND + index_instructions(o) + address) * lane_threads(x));
-		s.lane = fmax(s.lane, rounds * ((ROUND + index_depth(o)) * x->vector->chain + x->vector->latency));
+	for (int d = 0; d < o->u.move.rank; d++)
+		by_value |= o->u.move.index[d].value != NULL;
+	if (unrolled && !by_value) {
+		s = instructions(x, rounds * (COPY + varying_instructions(o->u.move.inside)) * lane_threads(x));
+		s.lane += depth * x->vector->chain;
 		return s;
 	}
-	for (int d = 0; d < o->u.move.rank; d++)
-		values += o->u.move.index[d].value ? DIMENSION + ACCESS : 0;
-	s = instructions(x, rounds * (COPY + varying_instructions(o->u.move.inside) + values) * lane_threads(x));
-	s.lane += index_depth(o) * x->vector->chain + (values > 0 ? x->vector->latency : 0);
+	depth += unrolled ? COPY + num_depth(o->u.move.inside) : ROUND;
+	s = instructions(x, rounds * n * lane_threads(x));
+	s.lane = fmax(s.lane, rounds * (depth * x->vector->chain + x->vector->latency));
 	return s;
 }
 
@@ -501,6 +503,18 @@ static double fragment_ratio(const struct cost_context *x, const struct role_op 
 	return fmax(1, ceil(sectors) * SECTOR_BYTES / moved);
 }
 
+/* Do copies of chunks begin and end where sectors do? If the rows of the tensor and those of the tile are complete sectors, as the
+ * tile begins at a multiple of its columns. */
+static bool copies_sectors(const struct cost_context *x, const struct role_op *o, double bytes)
+{
+	const struct tensor *t = &x->source->tensors.v[o->u.move.tensor];
+	double row = (double)x->source->axes.v[t->dim[t->rank - 1]].size * bytes;
+
+	return o->what == DO_LOAD_THREADS && !o->u.move.shifted && !o->u.move.down &&
+		(double)o->u.move.run * bytes >= MATRIX_ROW_BYTES && fmod(row, SECTOR_BYTES) == 0 &&
+		fmod((double)o->u.move.cols * bytes, SECTOR_BYTES) == 0;
+}
+
 /* A warp moves in one instruction a contiguous run: up to 32 elements of a row; from a fragment what the threads of a
  * row have together, each an element or several neighbours; or elements of a column of a ring. A run that is not
  * aligned touches one sector more. */
@@ -515,6 +529,8 @@ double price_sector_ratio(const struct cost_context *x, const struct role_op *o)
 	if (!o->u.move.rank || !num_uses(o->u.move.index[o->u.move.rank - 1].at, o->u.move.down ? VAR_ROW0 : is_ring ?
 	    VAR_COL0 : VAR_COL_GROUP))
 		return SECTOR_BYTES / bytes;
+	if (copies_sectors(x, o, bytes))
+		return 1;
 	if (is_ring)
 		run = fmin((double)(o->u.move.down ? o->u.move.elements / o->u.move.cols : o->u.move.cols),
 			x->program->target->warp) * bytes;

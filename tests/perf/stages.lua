@@ -7,15 +7,17 @@
 -- and prints a line a program: milliseconds by versions of what it loads, 1 to 6; - where the plan is not legal with so many. The fastest
 -- one is compared with the reference.
 --
--- The second form makes all plans of a small space for each program, or for those with these numbers: tiles, warps that multiply and that
--- copy, versions of what is loaded, and operands fetched by the product itself or by sTasks of their own a step ahead of it (plan:fetch).
--- The model is DEVICE's units with the numbers of the attached board. It times all plans, and prints the best milliseconds without
--- pipelining, with the shared level alone and with both levels, and the gain of each level; then which rank the plan has that the model
--- puts first, and what share of the best one's speed are reached by it, by the best of the first fortieth of the model's order, and by
--- what the search that measures would have found with a fortieth of the trials, replayed on the times taken. The best of each level is
--- compared with the reference. With NO_DEVICE=1 in the environment nothing runs: the times are the model's, and the best of each level is
--- compiled, where there is a compiler. With LIST=1 all plans are listed, on standard error. With COMPILE_PART=i/n the kernels of every n-th
--- plan are compiled for the cache, and no more.
+-- The second form makes all plans of a small space for each program, or for those with these numbers: tiles, warps that multiply, the
+-- columns that they stand in, versions of what is loaded, and operands fetched by the product itself or by sTasks of their own a step
+-- ahead of it (plan:fetch). The model is DEVICE's units with the numbers of the attached board. It times all plans whose kernels do not
+-- spill, and prints the best milliseconds without pipelining, with the shared level alone and with both levels, and the gain of each
+-- level; then which rank the plan has that the model puts first, and what share of the best one's speed is reached by it, by the best of
+-- the first fortieth of the model's order, and by what the search that measures would have found with a fortieth of the trials, replayed on
+-- the times taken. The best of each level is compared with the reference.
+--
+-- With NO_DEVICE=1 in the environment nothing runs: the times are the model's, and the best of each level is compiled, where there is a
+-- compiler. With LIST=1 all plans are listed, on standard error. With COMPILE_PART=i/n the kernels of every n-th plan are compiled for the
+-- cache, and no more.
 --
 -- Exits with 1 if one is wrong, or spills registers.
 local mr = require "millrace"
@@ -27,11 +29,12 @@ local part, parts = (os.getenv "COMPILE_PART" or ""):match "^(%d+)/(%d+)$"
 local MOST <const>, FORTIETH <const> = 6, 40
 local predicts = os.getenv "NO_DEVICE" ~= nil
 
--- The device, with what the attached board has in common with it: number of EUs, clock, memory, costs of synchronization, and the rate of
--- the same matrix instructions.
+-- The device, with what the attached board has in common with it: number of EUs, clock, memory, costs of synchronization, how sure the
+-- model is, and the rate of the same matrix instructions.
 local SHARED <const> = {"eus", "clock_ghz", "memory.global.rate", "memory.global.latency", "memory.l2.bytes", "memory.l2.rate",
-  "memory.l2.eu_rate", "memory.l2.thread_rate", "memory.l2.latency", "memory.shared.rate", "sync.wait_cost", "sync.tell_cost",
-  "sync.warp_cost", "sync.flag_latency", "sync.issue_order_latency", "sync.launch_seconds", "sync.tile_overhead"}
+  "memory.l2.eu_rate", "memory.l2.thread_rate", "memory.l2.warp_rate", "memory.l2.again", "memory.l2.latency", "memory.shared.rate",
+  "sync.wait_cost", "sync.tell_cost", "sync.warp_cost", "sync.flag_latency", "sync.issue_order_latency", "sync.launch_seconds",
+  "sync.tile_overhead", "uncertainty.products", "uncertainty.other"}
 local function on_board(name)
   local board, changes = mr.device(), {}
   if board.name == name then return board end
@@ -96,8 +99,8 @@ local shapes = {
   {"conv2d", {n = 16, c = 256, h = 14, w = 14, k = 256, r = 3, s = 3, pad = 1}},
 }
 local ROWS <const>, COLUMNS <const>, DEPTHS <const>, WARPS <const>, VERSIONS <const> = {64, 128, 256}, {64, 128, 256}, {32, 64}, {4, 8},
-  {1, 2, 3, 4, 6}
-local COPYING <const> = {4, 8}                          -- warps
+  {1, 2, 4, 6}
+local COPYING <const>, ACROSS <const> = 4, {false, 2, 4}       -- warps; columns that warps stand in: by the tile, or so many
 local SUMS_MOST <const> = 128 * 256                     -- elements of a tile
 local STEP <const> = 16                                 -- elements of 16 bits that an instruction contracts
 
@@ -111,9 +114,9 @@ end
 -- The tile of about so many rows and columns, and the axis that it is contracted along in steps.
 local function tile_of(x, rows, columns, depth)
   local s = x[2]
-  if x[1] == "gemm" then return {m = rows, n = columns, k = depth}, "k" end
+  if x[1] == "gemm" then return {m = math.min(rows, s.m), n = math.min(columns, s.n), k = depth}, "k" end
   local q, p = divisor(s.w, rows), divisor(s.h, rows // divisor(s.w, rows))
-  return {n = divisor(s.n, rows // (p * q)), p = p, q = q, k = columns, r = 1, s = 1, c = depth}, "c"
+  return {n = divisor(s.n, rows // (p * q)), p = p, q = q, k = math.min(columns, s.k), r = 1, s = 1, c = depth}, "c"
 end
 
 -- The plan with these numbers, if it is legal. ahead: operands are fetched a step ahead.
@@ -128,8 +131,8 @@ local function make(bound, o)
     for _, value in ipairs(values) do list[#list + 1] = "fetch_" .. value end
     plan:split(o.axis, ways, list)
   end
-  plan:lane("p0", {warps = o.copying})
-  plan:lane("c0", {warps = o.warps})
+  plan:lane("p0", {warps = COPYING})
+  plan:lane("c0", {warps = o.warps, columns = o.across or nil})
   local done = false
   for _, t in ipairs(plan.tasks) do
     if not o.ahead or (t.kind ~= "mma" and not t.name:find "^fetch_") then
@@ -154,25 +157,29 @@ local function log2(n) return math.log(n, 2) end
 
 -- All legal plans, with what the model says, the fastest first.
 local function space_of(x)
-  local bound, list = mr.examples[x[1]](x[2]), {}
+  local bound, list, known = mr.examples[x[1]](x[2]), {}, {}
   local function add(o)
     local good, plan = pcall(make, bound, o)
-    if not good or not plan then return end
-    list[#list + 1] = {plan = plan, level = o.level, predicted = plan:simulate{events = 0}.seconds * 1e3, script = plan:script(),
-      text = ("%d x %d x %d, %d warps, %d copy, %d versions"):format(o.rows, o.columns, o.depth, o.warps, o.copying, o.versions),
+    local script = good and plan and plan:script()
+    if not script or known[script] then return end
+    known[script] = true
+    list[#list + 1] = {plan = plan, level = o.level, versions = o.versions, script = script,
+      predicted = plan:simulate{events = 0}.seconds * 1e3,
+      text = ("%d x %d x %d, %d warps%s, %d versions"):format(o.rows, o.columns, o.depth, o.warps,
+        o.across and (" in %d columns"):format(o.across) or "", o.versions),
       traits = {["tile m"] = log2(o.rows), ["tile n"] = log2(o.columns), ["tile k"] = log2(o.depth), warps = o.warps / 4,
-        load_warps = log2(o.copying) / 4, depth = log2(o.versions) / 2, level = o.level}}
+        depth = log2(o.versions) / 2, level = o.level, warp_columns = (o.across or 0) / 4}}
   end
   for _, rows in ipairs(ROWS) do
     for _, columns in ipairs(COLUMNS) do
       for _, depth in ipairs(DEPTHS) do
         local tile, axis = tile_of(x, rows, columns, depth)
         for _, warps in ipairs(rows * columns <= SUMS_MOST and WARPS or {}) do
-          for _, copying in ipairs(COPYING) do
-            for _, versions in ipairs(VERSIONS) do
-              for level = versions == 1 and 1 or 2, versions == 1 and 1 or 3 do
-                add{tile = tile, axis = axis, rows = rows, columns = columns, depth = depth, warps = warps, copying = copying,
-                  versions = versions, level = level, ahead = level == 3}
+          for _, versions in ipairs(VERSIONS) do
+            for level = versions == 1 and 1 or 2, versions == 1 and 1 or 3 do
+              for _, across in ipairs(ACROSS) do
+                add{tile = tile, axis = axis, rows = rows, columns = columns, depth = depth, warps = warps, versions = versions,
+                  level = level, ahead = level == 3, across = across}
               end
             end
           end
@@ -182,6 +189,7 @@ local function space_of(x)
   end
   table.sort(list, function(a, b)
     if a.predicted ~= b.predicted then return a.predicted < b.predicted end
+    if a.versions ~= b.versions then return a.versions > b.versions end       -- for latencies that the model does not know
     return a.script < b.script
   end)
   return list
@@ -201,20 +209,32 @@ local function tuned(list, trials)
     local ms = of[item.script]
     return {drop = function() end, poll = function() return {id = item.id, status = "ok", ms = ms, min = ms, max = ms} end}
   end
-  return measure(nil, device, candidates, {server = server, trials = trials, final = false}).best.ms
+  return measure(nil, device, candidates, {server = server, trials = trials, final = false, gain = 0, risk = 0}).best.ms
+end
+
+-- Without the plans whose kernels the compiler spills, which need not be run to know.
+local function without_spills(list)
+  local good = {}
+  for _, y in ipairs(list) do
+    local compiled, k = pcall(y.plan.compile, y.plan, {target = "cuda"})
+    if compiled and k.spills == 0 then
+      good[#good + 1], y.kernel = y, k
+    end
+  end
+  return good
 end
 
 -- Times all of them, a part at a time, since a race has inputs and outputs for each.
 local function time(list)
   local PART <const> = 24
   for from = 1, predicts and 0 or #list, PART do
-    local plans = {}
-    for i = from, math.min(from + PART - 1, #list) do plans[tostring(i)] = list[i].plan end
-    local good, result = pcall(mr.race, plans, {seconds = 0.05, sample = 0.01})
+    local kernels = {}
+    for i = from, math.min(from + PART - 1, #list) do kernels[tostring(i)] = list[i].kernel end
+    local good, result = pcall(mr.race, kernels, {seconds = 0.05, sample = 0.01})
     for _, racer in ipairs(good and result or {}) do list[math.tointeger(tonumber(racer.name))].ms = racer.ms end
-    for i in pairs(good and {} or plans) do             -- one of them cannot run
+    for i in pairs(good and {} or kernels) do           -- one of them cannot run
       local x = list[math.tointeger(tonumber(i))]
-      local ran, b = pcall(function() return x.plan:compile():bench{seconds = 0.05} end)
+      local ran, b = pcall(x.kernel.bench, x.kernel, {seconds = 0.05})
       x.ms = ran and b.ms or nil
     end
   end
@@ -233,6 +253,7 @@ local function print_levels(x)
     for i = 1 + tonumber(part), #list, tonumber(parts) do pcall(list[i].plan.compile, list[i].plan, {target = "cuda"}) end
     return true
   end
+  if not predicts then list = without_spills(list) end
   time(list)
   local best, all, right, cells = {}, math.huge, true, {}
   for _, y in ipairs(list) do
