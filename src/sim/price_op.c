@@ -314,21 +314,24 @@ static double index_depth(const struct role_op *o)
 /* Copies by threads whose addresses do not go on by strides. If they are unrolled, the compiler computes before the loop
  * what a thread's position adds to their addresses, and for all of them together what the iteration adds; so each
  * takes an addition and its condition. In a loop, or where an index is read from shared memory, the instructions of a round
- * depend on each other, and rounds do not overlap, as these reads and the copies keep their order. */
+ * depend on each other, and rounds do not overlap, as these reads and the copies keep their order. Single elements, which
+ * go through registers and are not traced, are priced as if all instructions of a round did. */
 static struct op_cost price_addressed_copies(const struct cost_context *x, const struct role_op *o, double rounds)
 {
 	bool unrolled = role_unrolls_accesses(o, (int64_t)lane_threads(x)), by_value = false;
 	double depth = index_depth(o), n = ROUND + index_instructions(o) + num_instructions(o->u.move.address);
+	bool elements = (double)o->u.move.run * dtype_bits(o->u.move.type) / 8.0 < BANK_BYTES;
 	struct op_cost s;
 
 	for (int d = 0; d < o->u.move.rank; d++)
 		by_value |= o->u.move.index[d].value != NULL;
-	if (unrolled && !by_value) {
+	if (unrolled && !by_value && !elements) {
 		s = instructions(x, rounds * (COPY + varying_instructions(o->u.move.inside)) * lane_threads(x));
 		s.lane += depth * x->vector->chain;
 		return s;
 	}
 	depth += unrolled ? COPY + num_depth(o->u.move.inside) : ROUND;
+	depth = elements ? n : depth;
 	s = instructions(x, rounds * n * lane_threads(x));
 	s.lane = fmax(s.lane, rounds * (depth * x->vector->chain + x->vector->latency));
 	return s;
