@@ -127,11 +127,13 @@ static enum err_code select_task(struct lowering *c, const struct kentry *x, str
 	const struct stask *s = stask_of(c, x);
 	const struct num *seq = instance_number(c, s->loop);
 	bool shares = s->kind == TASK_COMPUTE && writes_ring(c, s);
-	bool puts = shares && lower_puts(c->k, s);
+	bool meets_before = shares, meets_behind = shares;
 	int begin = c->body->v.n;
 
 	c->stored_result = NULL;
-	if ((puts ? put_meets_before(c, x) : shares) || x->result_shared || x->carry_starts.n)
+	if (shares && lower_puts(c->k, s))
+		find_put_meets(c, x, &meets_before, &meets_behind);
+	if (meets_before || x->result_shared || x->carry_starts.n)
 		add_lane_sync(c, "its warps read and write what others of them have");
 	TRY(add_initial_of_task(c, x, e));
 	add_carry_starts(c, x);
@@ -140,7 +142,7 @@ static enum err_code select_task(struct lowering *c, const struct kentry *x, str
 	TRY(select_operations(c, x, e));
 	fence_reads(c, begin);
 	begin = c->body->v.n;
-	if (puts ? put_meets_behind(c, x) : shares)
+	if (meets_behind)
 		add_lane_sync(c, "all of the result is there");
 	if (x->issue_flag != NONE && !is_synchronous(c, x))
 		add_arrive(c, x->issue_flag, seq, "the next in issue order may start");

@@ -323,21 +323,18 @@ static bool have_read(const struct lowering *c, const struct puts *p, const stru
 	return true;
 }
 
-bool put_meets_before(const struct lowering *c, const struct kentry *x)
+void find_put_meets(const struct lowering *c, const struct kentry *x, bool *before, bool *behind)
 {
 	struct puts p = puts_with(c, x);
 	bool all = true;
 
-	for (int i = p.first; i <= p.last && !meets_in_loop(c, x); i++)
+	*before = *behind = false;
+	if (meets_in_loop(c, x))
+		return;
+	for (int i = p.first; i <= p.last; i++)
 		all &= have_read(c, &p, &c->lane->entries.v[p.region->steps.v[i].id]);
-	return !all && &c->lane->entries.v[p.region->steps.v[p.first].id] == x;
-}
-
-bool put_meets_behind(const struct lowering *c, const struct kentry *x)
-{
-	struct puts p = puts_with(c, x);
-
-	return !meets_in_loop(c, x) && &c->lane->entries.v[p.region->steps.v[p.last].id] == x;
+	*before = !all && &c->lane->entries.v[p.region->steps.v[p.first].id] == x;
+	*behind = &c->lane->entries.v[p.region->steps.v[p.last].id] == x;
 }
 
 enum err_code select_put(struct lowering *c, const struct kentry *x, struct err *e)

@@ -447,10 +447,9 @@ NODISCARD enum err_code set_shared_carry(struct lowering *c, const struct kentry
 NODISCARD enum err_code select_load(struct lowering *c, const struct kentry *x, struct err *e);
 /* Writes to shared memory what a load has left in registers (split_off in tile/program.h). */
 NODISCARD enum err_code select_put(struct lowering *c, const struct kentry *x, struct err *e);
-/* Must the lane's threads meet before it, as others may still read the slot; behind it, so that all of the value is there?
- * Not for each of several that follow each other. */
-bool put_meets_before(const struct lowering *c, const struct kentry *x);
-bool put_meets_behind(const struct lowering *c, const struct kentry *x);
+/* Must the lane's threads meet before what select_put writes, as others may still read the slot; behind it, so that all of the
+ * value is there? Not for each of several that follow each other. */
+void find_put_meets(const struct lowering *c, const struct kentry *x, bool *before, bool *behind);
 NODISCARD enum err_code select_store(struct lowering *c, const struct kentry *x, struct err *e);
 /* The value of `node` that is added to an index of a load or store: the element for the one at hand, of a value with that
  * shape in registers or, if it walks over one, in a ring. Where that is none of the tile (`inside`), it is 0: its address may

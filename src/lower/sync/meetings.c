@@ -35,13 +35,20 @@ struct constraint {
 	int back;
 };
 
+/* A lane's order in the loop. */
+struct lane_order {
+	struct order_step *steps;	/* entries */
+	int n;
+	int greatest;			/* offset, from the least */
+};
+
 struct meeting_points {
 	struct kernel *k;
 	int loop;			/* of all lanes */
 	int *at;			/* by entry of the plan: its offset from the lane's least */
 	int *u;				/* by entry */
 	enum part *part;		/* by entry */
-	int *greatest;			/* by lane: its greatest offset; NONE: it has no work */
+	struct lane_order *order;	/* by lane; without steps: it has no work */
 	VEC(struct constraint) v;
 };
 
@@ -82,18 +89,19 @@ static const char *find_loop(const struct kernel *k, int *out)
 static const char *order_lane(struct meeting_points *x, int lane)
 {
 	struct kernel *k = x->k;
+	struct lane_order *o = &x->order[lane];
 	struct order_step *steps;
-	int least, most, before = NONE, n = order_steps(&k->arena, k->plan, lane, k->phase, x->loop, &steps, &least, &most);
-	int ignored;
+	int least, most, before = NONE, ignored, n;
 	bool behind = false;
 
-	if (!n)
+	o->n = order_steps(&k->arena, k->plan, lane, k->phase, x->loop, &o->steps, &least, &most);
+	if (!o->n)
 		return "a lane has no part in the loop";
 	if (k->plan->lanes.v[lane].replicas > 1 || lower_tile_offsets(k, lane, &ignored))
 		return "lanes are at different tiles";
-	x->greatest[lane] = most - least;
-	for (int i = 0; i < n; i++) {
-		int entry = steps[i].id;
+	o->greatest = most - least;
+	for (int i = 0; i < o->n; i++) {
+		int entry = o->steps[i].id;
 
 		x->at[entry] = entry_at(x, entry)->at - least;
 		x->part[entry] = PART_LOOP;
@@ -101,7 +109,7 @@ static const char *order_lane(struct meeting_points *x, int lane)
 			VEC_PUSH(&k->arena, &x->v, ((struct constraint){ before, entry, 0, 0 }));
 		before = entry;
 	}
-	VEC_PUSH(&k->arena, &x->v, ((struct constraint){ before, steps[0].id, 0, 1 }));
+	VEC_PUSH(&k->arena, &x->v, ((struct constraint){ before, o->steps[0].id, 0, 1 }));
 	n = order_steps(&k->arena, k->plan, lane, k->phase, NONE, &steps, &least, &most);
 	for (int i = 0; i < n; i++) {
 		if (!steps[i].is_loop)
@@ -261,20 +269,20 @@ static void set_meetings(struct meeting_points *x, int interval)
 	m->first = ARENA_ARRAY(&k->arena, k->plan->lanes.n, int);
 	m->last = ARENA_ARRAY(&k->arena, k->plan->lanes.n, int);
 	for (int lane = 0; lane < k->plan->lanes.n; lane++) {
-		struct order_step *steps;
-		int ignored, n;
+		const struct lane_order *o = &x->order[lane];
 
-		if (x->greatest[lane] == NONE)
+		if (!o->n)
 			continue;
-		n = order_steps(&k->arena, k->plan, lane, k->phase, x->loop, &steps, &ignored, &ignored);
-		for (int i = 1; i < n; i++) {
-			m->before[steps[i].id] = x->u[steps[i].id] - x->u[steps[i - 1].id];
-			if (m->before[steps[i].id] < 0)
-				BUG("sTask %d is before the one that it follows", x->k->plan->entries.v[steps[i].id].task);
+		for (int i = 1; i < o->n; i++) {
+			int entry = o->steps[i].id;
+
+			m->before[entry] = x->u[entry] - x->u[o->steps[i - 1].id];
+			if (m->before[entry] < 0)
+				BUG("sTask %d is before the one that it follows", entry_at(x, entry)->task);
 		}
-		m->end[lane] = x->u[steps[0].id] + interval - x->u[steps[n - 1].id];
-		m->last[lane] = x->u[steps[0].id];
-		m->first[lane] = m->last[lane] - interval * x->greatest[lane];
+		m->end[lane] = x->u[o->steps[0].id] + interval - x->u[o->steps[o->n - 1].id];
+		m->last[lane] = x->u[o->steps[0].id];
+		m->first[lane] = m->last[lane] - interval * o->greatest;
 		least = (int)min_i64(least, m->first[lane]);
 		most = (int)max_i64(most, m->last[lane]);
 	}
@@ -323,7 +331,7 @@ static const char *find_meetings(struct kernel *k)
 	const struct plan *p = k->plan;
 	struct meeting_points x = { .k = k, .at = ARENA_ARRAY(&k->arena, p->entries.n, int),
 		.u = ARENA_ARRAY(&k->arena, p->entries.n, int), .part = ARENA_ARRAY(&k->arena, p->entries.n, enum part),
-		.greatest = arena_ints(&k->arena, p->lanes.n, NONE) };
+		.order = ARENA_ARRAY(&k->arena, p->lanes.n, struct lane_order) };
 	const char *why_not = find_loop(k, &x.loop);
 	int lanes = 0;
 
