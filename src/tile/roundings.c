@@ -17,13 +17,6 @@ static const double FUNCTION_F32 = 0x1p-22, FUNCTION_F64 = 0x1p-50, TANH_F32 = 0
 /* Up to this angle kernels have sines and cosines of that error. */
 static const double ANGLE_F32 = 0x1p20;
 
-/* How far from the reference's the indices are that an error is followed to, of a store with one that may be off, or
- * two. */
-enum { NEAR_INDICES = 4, NEAR_INDICES_2 = 1 };
-
-/* What marks an element that is stored and allows no difference. */
-static const double EXACT = 1e-300;
-
 /* nodes ----------------------------------------------------------------------- */
 
 int rounding_const(struct roundings *r, double k)
@@ -35,7 +28,7 @@ int rounding_const(struct roundings *r, double k)
 	return r->to->nodes.n - 1;
 }
 
-static int add_node(struct roundings *r, struct node n)
+int rounding_node(struct roundings *r, struct node n)
 {
 	n.task = r->task;
 	n.loc = r->loc;
@@ -57,7 +50,7 @@ int rounding_apply(struct roundings *r, enum op op, enum dtype type, int x, int 
 			if (!node_has_axis(&n, a->axis[j]))
 				n.axis[n.naxes++] = a->axis[j];
 	}
-	return add_node(r, n);
+	return rounding_node(r, n);
 }
 
 static int apply(struct roundings *r, enum op op, int x, int y, int z)
@@ -72,7 +65,7 @@ int rounding_ones(struct roundings *r, int axis)
 
 	n.ref = n.axis[0] = axis;
 	n.naxes = 1;
-	index = add_node(r, n);
+	index = rounding_node(r, n);
 	return rounding_apply(r, OP_EQ, DT_BOOL, index, index, NONE);
 }
 
@@ -83,7 +76,7 @@ int rounding_sum(struct roundings *r, int x, int y)
 	return apply(r, OP_ADD, x, y, NONE);
 }
 
-static int or_zero(struct roundings *r, int x)
+int rounding_or_zero(struct roundings *r, int x)
 {
 	return x == NONE ? rounding_const(r, 0) : x;
 }
@@ -105,10 +98,9 @@ static bool is_exact(struct deviation d)
 	return d.joint == NONE && d.lone == NONE;
 }
 
-/* The error of i32 values that become f32: none of those up to 2^24. */
-static int converted(struct roundings *r, int value, int error)
+int rounding_converted(struct roundings *r, int value, int error)
 {
-	return apply(r, OP_FROM_I32, value, or_zero(r, error), NONE);
+	return apply(r, OP_FROM_I32, value, rounding_or_zero(r, error), NONE);
 }
 
 /* Is the i32 argument of an element-wise operation made an f32 first? It is where another argument or the result is. */
@@ -132,7 +124,7 @@ struct deviation rounding_argument(struct roundings *r, const struct node *n, in
 	bool broadcast = false;
 
 	if (converts(r, n, arg))
-		d.joint = converted(r, r->value[arg], d.joint);
+		d.joint = rounding_converted(r, r->value[arg], d.joint);
 	for (int i = 0; i < n->naxes && d.lone != NONE; i++)
 		broadcast |= !node_has_axis(&r->to->nodes.v[d.lone], n->axis[i]);
 	if (broadcast)
@@ -149,7 +141,7 @@ static struct deviation both(int joint, int lone, struct deviation x, struct dev
 /* A rounding of a value by the share `unit`, next to its error. */
 static int rounded(struct roundings *r, int value, double unit, int error)
 {
-	return apply(r, OP_ROUNDED, value, rounding_const(r, unit), or_zero(r, error));
+	return apply(r, OP_ROUNDED, value, rounding_const(r, unit), rounding_or_zero(r, error));
 }
 
 double rounding_unit(enum dtype t)
@@ -235,10 +227,9 @@ static struct deviation of_wave(struct roundings *r, const struct node *n, int n
 	return d;
 }
 
-/* The error of a factor, times the other factor, which may have an error, too. */
-static int scaled(struct roundings *r, int other, int error, int of_other)
+int rounding_scaled(struct roundings *r, int other, int error, int of_other)
 {
-	return error == NONE ? NONE : apply(r, OP_SCALED, other, error, or_zero(r, of_other));
+	return error == NONE ? NONE : apply(r, OP_SCALED, other, error, rounding_or_zero(r, of_other));
 }
 
 static struct deviation of_multiply(struct roundings *r, const struct node *n, int node)
@@ -247,8 +238,8 @@ static struct deviation of_multiply(struct roundings *r, const struct node *n, i
 	int a = r->value[n->arg[0]], b = r->value[n->arg[1]], ey = is_exact(x) ? NONE : rounding_total(r, y);
 
 	(void)node;
-	return both(rounding_sum(r, scaled(r, a, y.joint, NONE), scaled(r, b, x.joint, ey)),
-		rounding_sum(r, scaled(r, a, y.lone, NONE), scaled(r, b, x.lone, ey)), x, y);
+	return both(rounding_sum(r, rounding_scaled(r, a, y.joint, NONE), rounding_scaled(r, b, x.joint, ey)),
+		rounding_sum(r, rounding_scaled(r, a, y.lone, NONE), rounding_scaled(r, b, x.lone, ey)), x, y);
 }
 
 /* (x + ex) / (y + ey) is off by at most (ex + |x / y| ey) / (|y| - ey). */
@@ -259,16 +250,16 @@ static struct deviation of_divide(struct roundings *r, const struct node *n, int
 	int joint = y.joint == NONE ? x.joint : rounding_sum(r, x.joint, apply(r, OP_DIVISOR, node, y.joint, a));
 	int lone = y.lone == NONE ? x.lone : rounding_sum(r, x.lone, apply(r, OP_DIVISOR, node, y.lone, a));
 
-	joint = joint == NONE ? NONE : apply(r, OP_DIVIDED, joint, b, or_zero(r, ey));
-	lone = lone == NONE ? NONE : apply(r, OP_DIVIDED, lone, b, or_zero(r, ey));
+	joint = joint == NONE ? NONE : apply(r, OP_DIVIDED, joint, b, rounding_or_zero(r, ey));
+	lone = lone == NONE ? NONE : apply(r, OP_DIVIDED, lone, b, rounding_or_zero(r, ey));
 	return both(joint, lone, x, y);
 }
 
-static int chosen(struct roundings *r, int condition, int x, int y)
+int rounding_chosen(struct roundings *r, int condition, int x, int y)
 {
 	if (x == NONE && y == NONE)
 		return NONE;
-	return apply(r, OP_WHERE, condition, or_zero(r, x), or_zero(r, y));
+	return apply(r, OP_WHERE, condition, rounding_or_zero(r, x), rounding_or_zero(r, y));
 }
 
 static struct deviation of_where(struct roundings *r, const struct node *n, int node)
@@ -276,7 +267,8 @@ static struct deviation of_where(struct roundings *r, const struct node *n, int 
 	struct deviation c = r->of[n->arg[0]], x = rounding_argument(r, n, n->arg[1]);
 	struct deviation y = rounding_argument(r, n, n->arg[2]);
 	int condition = r->value[n->arg[0]], unsure = rounding_total(r, c);
-	struct deviation d = both(chosen(r, condition, x.joint, y.joint), chosen(r, condition, x.lone, y.lone), x, y);
+	struct deviation d = both(rounding_chosen(r, condition, x.joint, y.joint),
+		rounding_chosen(r, condition, x.lone, y.lone), x, y);
 	int other;
 
 	if (unsure == NONE)
@@ -309,7 +301,7 @@ static struct deviation of_bits(struct roundings *r, const struct node *n, int n
 	for (int i = 0; i < op_arity(n->op); i++)
 		d.joint = rounding_sum(r, d.joint, rounding_total(r, rounding_argument(r, n, n->arg[i])));
 	if (d.joint != NONE && n->type != DT_BOOL)
-		d.joint = scaled(r, rounding_const(r, HUGE_VAL), d.joint, NONE);
+		d.joint = rounding_scaled(r, rounding_const(r, HUGE_VAL), d.joint, NONE);
 	return d;
 }
 
@@ -322,7 +314,7 @@ static void clamp(struct roundings *r, enum dtype t, double own, int *value, str
 	int error = rounding_total(r, *d), clamped;
 
 	if (own > 0)
-		error = rounding_sum(r, error, scaled(r, *value, rounding_const(r, own), NONE));
+		error = rounding_sum(r, error, rounding_scaled(r, *value, rounding_const(r, own), NONE));
 	clamped = apply(r, OP_CLAMPED, *value, rounding_const(r, limit), rounding_const(r, beyond));
 	if (isinf(beyond)) {
 		d->joint = d->joint == NONE ? NONE : apply(r, OP_OF_FINITE, clamped, d->joint, NONE);
@@ -354,7 +346,7 @@ static struct deviation with_own(struct roundings *r, const struct node *n, int 
 		int angle = apply(r, OP_ABS, r->value[n->arg[0]], NONE, NONE);
 		int beyond = rounding_apply(r, OP_LT, DT_BOOL, rounding_const(r, ANGLE_F32), angle, NONE);
 
-		d.joint = rounding_sum(r, d.joint, chosen(r, beyond, rounding_const(r, HUGE_VAL), NONE));
+		d.joint = rounding_sum(r, d.joint, rounding_chosen(r, beyond, rounding_const(r, HUGE_VAL), NONE));
 	}
 	if (n->op == OP_LOG2 && !f64)
 		d.joint = rounding_sum(r, d.joint, rounding_const(r, LOG2_F32));
@@ -380,15 +372,14 @@ static struct deviation of_elementwise(struct roundings *r, const struct node *n
 
 /* conversions ------------------------------------------------------------------- */
 
-/* To a float: a rounding of each element on its own. Returns what users read. */
-static int to_float(struct roundings *r, int value, enum dtype from, enum dtype to, struct deviation *d)
+int rounding_to_float(struct roundings *r, int value, enum dtype from, enum dtype to, struct deviation *d)
 {
 	double unit = dtype_roundoff(to);
 
 	if (!dtype_loses(from, to) || to == DT_F64)
 		return value;
 	if (to == DT_F32) {
-		d->joint = from == DT_I32 ? converted(r, value, d->joint) : rounded(r, value, unit, d->joint);
+		d->joint = from == DT_I32 ? rounding_converted(r, value, d->joint) : rounded(r, value, unit, d->joint);
 		return value;
 	}
 	if (!d->fresh) {		/* older errors are not forgotten, but the new one is fresh */
@@ -430,40 +421,11 @@ static struct deviation of_cast(struct roundings *r, const struct node *n, int n
 
 	if (!dtype_has_mantissa(n->type))
 		return of_step(r, n, node);
-	r->value[node] = to_float(r, node, r->from->nodes.v[n->arg[0]].type, n->type, &d);
+	r->value[node] = rounding_to_float(r, node, r->from->nodes.v[n->arg[0]].type, n->type, &d);
 	return d;
 }
 
-/* carries and tensors ------------------------------------------------------------- */
-
-void rounding_want(struct roundings *r, struct twins_wanted *w, struct deviation d)
-{
-	r->more_wanted |= (d.joint != NONE && !w->joint) || (d.lone != NONE && !w->lone);
-	w->joint |= d.joint != NONE;
-	w->lone |= d.lone != NONE;
-}
-
-int rounding_move(struct roundings *r, const struct node *like, int twin, int value)
-{
-	struct node n = *like;
-
-	n.type = DT_F64;
-	n.ref = twin;
-	if (n.op != OP_LOAD)		/* whose arguments are indices, the same as those of the value itself */
-		n.arg[0] = value;
-	return add_node(r, n);
-}
-
-static struct deviation read_twins(struct roundings *r, const struct node *n, const struct twins *t, bool fresh)
-{
-	struct deviation d = { NONE, NONE, fresh };
-
-	if (t->joint != NONE)
-		d.joint = rounding_move(r, n, t->joint, NONE);
-	if (t->lone != NONE)
-		d.lone = rounding_move(r, n, t->lone, NONE);
-	return d;
-}
+/* elements elsewhere ------------------------------------------------------------- */
 
 /* The error of the elements that node n (OP_AT) reads. */
 static int error_at(struct roundings *r, const struct node *n, int error)
@@ -479,7 +441,7 @@ static int error_at(struct roundings *r, const struct node *n, int error)
 		if (n->axis[i] == n->ref || index_uses(&n->index[0], n->axis[i]) ||
 		    node_has_axis(&r->to->nodes.v[error], n->axis[i]))
 			at.axis[at.naxes++] = n->axis[i];
-	return add_node(r, at);
+	return rounding_node(r, at);
 }
 
 /* The error of the elements that node n (OP_EXPAND) puts where they belong; what is 0 has none. */
@@ -500,7 +462,7 @@ static int error_expanded(struct roundings *r, const struct node *n, int error)
 	expanded.type = DT_F64;
 	expanded.naxes = of->naxes;
 	expanded.arg[0] = error;
-	return add_node(r, expanded);
+	return rounding_node(r, expanded);
 }
 
 static struct deviation of_expand(struct roundings *r, const struct node *n)
@@ -520,186 +482,6 @@ static struct deviation of_at(struct roundings *r, const struct node *n)
 	if (d.lone == NONE || at_is_distinct(r->arena, r->from, n))
 		return (struct deviation){ error_at(r, n, d.joint), error_at(r, n, d.lone), d.fresh };
 	return (struct deviation){ error_at(r, n, rounding_total(r, d)), NONE, true };
-}
-
-/* An index that may be off, as an integer that is made of a rounded number, may name any other element. */
-static void add_index_errors(struct roundings *r, const struct node *n, struct deviation *d)
-{
-	for (int i = op_arity(n->op); i < node_arity(n); i++) {
-		int error = rounding_total(r, rounding_argument(r, n, n->arg[i]));
-
-		if (error != NONE)
-			d->joint = rounding_sum(r, d->joint, scaled(r, rounding_const(r, HUGE_VAL), error, NONE));
-	}
-}
-
-/* Of a loaded value: what its tensor has. */
-static struct deviation of_load(struct roundings *r, const struct node *n)
-{
-	struct deviation d = read_twins(r, n, &r->tensor[n->ref], true);
-
-	add_index_errors(r, n, &d);
-	return d;
-}
-
-/* The values that a store adds to its indices and that may be off, with the bounds of their errors. */
-struct unsure {
-	int n, arg[2], error[2];
-};
-
-static struct unsure unsure_indices(struct roundings *r, const struct node *n)
-{
-	struct unsure u = { 0 };
-
-	for (int i = op_arity(n->op); i < node_arity(n); i++) {
-		int error = rounding_total(r, rounding_argument(r, n, n->arg[i]));
-
-		if (error == NONE)
-			continue;
-		u.arg[u.n] = i;
-		u.error[u.n++] = error;
-	}
-	r->more_wanted |= u.n && !r->scattered[n->ref];
-	r->scattered[n->ref] |= u.n > 0;
-	return u;
-}
-
-/* The store's node with an index value that is greater by `by`. */
-static void move_index(struct roundings *r, struct node *n, int arg, int by)
-{
-	int was = n->arg[arg], dims = node_index_count(r->from, n);
-	struct index_expr *index = arena_copy(r->arena, n->index, (size_t)dims, sizeof(*index));
-
-	n->arg[arg] = rounding_apply(r, OP_ADD, DT_I32, was, rounding_const(r, by), NONE);
-	for (int d = 0; d < dims; d++)
-		if (index_value(&index[d]) == was)
-			index[d].value = n->arg[arg] + 1;
-	n->index = index;
-}
-
-/* Stores a twin's value where the indices may be instead of the reference's: up to NEAR_INDICES away, or NEAR_INDICES_2
- * for two of them. What is there is added, as other elements may be stored there. */
-static void store_elsewhere(struct roundings *r, const struct node *n, const struct unsure *u, int twin, int value)
-{
-	int most = u->n == 1 ? NEAR_INDICES : NEAR_INDICES_2, side = 2 * most + 1;
-
-	for (int i = 0; u->n && twin != NONE && i < (u->n == 1 ? side : side * side); i++) {
-		int by[2] = { i % side - most, u->n == 1 ? 0 : i / side - most }, there = value;
-		struct node moved = *n;
-
-		moved.adds = true;
-		if (!by[0] && !by[1])
-			continue;
-		for (int k = 0; k < u->n; k++) {
-			if (!by[k])
-				continue;
-			there = apply(r, OP_WHERE, rounding_apply(r, OP_LE, DT_BOOL, rounding_const(r, abs(by[k])),
-				u->error[k], NONE), there, rounding_const(r, 0));
-			move_index(r, &moved, u->arg[k], by[k]);
-		}
-		rounding_move(r, &moved, twin, there);
-	}
-}
-
-static void write_twins(struct roundings *r, const struct node *n, const struct twins *t, struct deviation d)
-{
-	struct node like = *n;
-
-	like.adds |= n->op == OP_STORE && r->scattered[n->ref];
-	if (t->joint != NONE)
-		rounding_move(r, &like, t->joint, or_zero(r, d.joint));
-	if (t->lone != NONE)
-		rounding_move(r, &like, t->lone, or_zero(r, d.lone));
-}
-
-static void on_set(struct roundings *r, const struct node *n)
-{
-	struct deviation d = rounding_argument(r, n, n->arg[0]);
-
-	if (n->type == DT_F32 && r->from->nodes.v[n->arg[0]].type == DT_I32)
-		d.joint = converted(r, r->value[n->arg[0]], d.joint);
-	rounding_want(r, &r->carry_wanted[n->ref], d);
-	write_twins(r, n, &r->carry[n->ref], d);
-}
-
-/* At most so many values are added to an element: one for each index of the axes that do not determine it. */
-static double count_additions(const struct program *p, const struct node *n)
-{
-	bool determines[AXES_MAX] = { false };
-	double count = 1;
-
-	for (int d = 0; d < p->tensors.v[n->ref].rank; d++)
-		for (int i = 0; i < n->index[d].n; i++)
-			determines[n->index[d].term[i].axis] |= n->index[d].term[i].div == 1 && !n->index[d].term[i].mod;
-	for (int a = 0; a < p->axes.n; a++) {
-		enum axis_role role = program_axis_role(p, p->tasks.v[n->task].phase, a);
-
-		if (role != AXIS_UNUSED && role != AXIS_FULL && !determines[a])
-			count *= (double)p->axes.v[a].size;
-	}
-	return count;
-}
-
-/* Each addition to an element in memory rounds a partial sum, which is at most the sum of all magnitudes: of what is added, and of
- * what was stored before. The errors are of mean 0 and independent, so that for many the root of their number counts, as in sums
- * (roundings_sum.c). */
-static int error_of_additions(struct roundings *r, const struct node *n, int value)
-{
-	double count = 0;
-
-	if (!dtype_is_float(r->from->tensors.v[n->ref].type))
-		return NONE;
-	for (int i = 0; i < r->from->nodes.n; i++) {
-		const struct node *x = &r->from->nodes.v[i];
-
-		if (x->op == OP_STORE && x->adds && x->task != NONE && x->ref == n->ref && (x == n || !n->adds))
-			count += count_additions(r->from, x);
-	}
-	if (!count)
-		return NONE;
-	return scaled(r, value, rounding_const(r, rounding_unit(DT_F32) * fmin(count, 4 * sqrt(count))), NONE);
-}
-
-static bool is_loaded(const struct program *p, int tensor)
-{
-	for (int i = 0; i < p->nodes.n; i++)
-		if (p->nodes.v[i].op == OP_LOAD && p->nodes.v[i].task != NONE && p->nodes.v[i].ref == tensor)
-			return true;
-	return false;
-}
-
-static void on_store(struct roundings *r, const struct node *n, int node)
-{
-	const struct tensor *t = &r->from->tensors.v[n->ref];
-	struct deviation d = rounding_argument(r, n, n->arg[0]);
-	struct unsure u = unsure_indices(r, n);
-	struct node like = *n;
-	int value = r->value[n->arg[0]], elsewhere = NONE;
-
-	like.adds |= r->scattered[n->ref];
-	if (dtype_is_float(t->type))
-		value = to_float(r, value, r->from->nodes.v[n->arg[0]].type, t->type, &d);
-	r->to->nodes.v[node].arg[0] = value;
-	VEC_PUSH(r->arena, &r->to->tasks.v[r->task].nodes, node);
-	d.joint = rounding_sum(r, d.joint, error_of_additions(r, n, value));
-	if (u.n) {
-		elsewhere = !n->adds ? rounding_const(r, HUGE_VAL) :
-			rounding_sum(r, apply(r, OP_ABS, value, NONE, NONE), rounding_total(r, d));
-		for (int i = 0; i < u.n; i++)
-			d.joint = rounding_sum(r, d.joint, chosen(r, u.error[i], elsewhere, NONE));
-	}
-	if (t->role == TENSOR_OUTPUT) {
-		rounding_move(r, &like, r->allowed[n->ref],
-			rounding_sum(r, rounding_const(r, EXACT), rounding_total(r, d)));
-		store_elsewhere(r, n, &u, r->allowed[n->ref], elsewhere);
-		if (!is_loaded(r->from, n->ref))
-			return;
-	}
-	if (!d.fresh)
-		d = (struct deviation){ rounding_total(r, d), NONE, true };
-	rounding_want(r, &r->tensor_wanted[n->ref], d);
-	write_twins(r, n, &r->tensor[n->ref], d);
-	store_elsewhere(r, n, &u, r->tensor[n->ref].joint, elsewhere);
 }
 
 /* the program --------------------------------------------------------------------- */
@@ -739,13 +521,13 @@ static void add_rounding(struct roundings *r, int node)
 	else if (op_class(n->op) == CLASS_SCAN)
 		d = rounding_scan(r, node);
 	else if (n->op == OP_STORE)
-		on_store(r, n, node);
+		rounding_store(r, n, node);
 	else if (n->op == OP_SET)
-		on_set(r, n);
+		rounding_set(r, n);
 	else if (n->op == OP_LOAD)
-		d = of_load(r, n);
+		d = rounding_load(r, n);
 	else if (n->op == OP_GET)
-		d = read_twins(r, n, &r->carry[n->ref], false);
+		d = rounding_read(r, n, &r->carry[n->ref], false);
 	else if (n->op == OP_UNPACK && !is_exact(r->of[n->arg[0]]))
 		d.joint = rounding_const(r, HUGE_VAL);
 	else if (n->op == OP_EXPAND)

@@ -47,12 +47,29 @@ int rounding_ones(struct roundings *r, int axis);	/* 1 for each position along t
 /* The bound of an argument of a node. What is broadcast is an error in common. */
 struct deviation rounding_argument(struct roundings *r, const struct node *n, int arg);
 int rounding_total(struct roundings *r, struct deviation d);	/* NONE: it is exact */
-void rounding_want(struct roundings *r, struct twins_wanted *w, struct deviation d);
-/* A get, set, load or store like `like` of a twin; value NONE for those that have none. */
-int rounding_move(struct roundings *r, const struct node *like, int twin, int value);
+int rounding_node(struct roundings *r, struct node n);	/* of the present task */
+int rounding_or_zero(struct roundings *r, int x);	/* 0 for NONE */
+/* x where the condition holds, else y; either may be NONE. */
+int rounding_chosen(struct roundings *r, int condition, int x, int y);
+/* The error of a factor, times the other factor, which may have an error, too. */
+int rounding_scaled(struct roundings *r, int other, int error, int of_other);
+/* The error of i32 values that become f32: none of those up to 2^24. */
+int rounding_converted(struct roundings *r, int value, int error);
+/* To a float: a rounding of each element on its own. Returns what users read. */
+int rounding_to_float(struct roundings *r, int value, enum dtype from, enum dtype to, struct deviation *d);
 
 /* The share by which a step in f32 may be off, or of a type t of f64. */
 double rounding_unit(enum dtype t);
+
+/* roundings_tensors.c: bounds of what carries and tensors hold. */
+void rounding_want(struct roundings *r, struct twins_wanted *w, struct deviation d);
+/* A get, set, load or store like `like` of a twin; value NONE for those that have none. */
+int rounding_move(struct roundings *r, const struct node *like, int twin, int value);
+/* What a get or a load reads. fresh: of the deviation. */
+struct deviation rounding_read(struct roundings *r, const struct node *n, const struct twins *t, bool fresh);
+struct deviation rounding_load(struct roundings *r, const struct node *n);
+void rounding_set(struct roundings *r, const struct node *n);
+void rounding_store(struct roundings *r, const struct node *n, int node);	/* also of the node itself */
 
 /* roundings_sum.c: bounds of products, reductions and scans. before: what the carry held; NONE: there is none. */
 struct deviation rounding_mma(struct roundings *r, int node, int before);
