@@ -3,6 +3,7 @@
 local mr = require "millrace"
 local dir = arg[0]:match "^(.*/)" or "./"
 local tap, assembly_of = dofile(dir .. "tap.lua"), dofile(dir .. "lib/gfx942_assembly.lua")
+local on_waves = dofile(dir .. "lib/on_waves.lua")
 
 -- By lane: what a wave executes in its loop for 64 elements along k. `moves`: from one file of registers to the other, at most.
 local plans <const> = {
@@ -86,5 +87,14 @@ for name, want in pairs(plans) do
       end
     end
   end
+end
+-- The machine code, where memory answers as late as it may.
+if has_clang and os.execute "/usr/lib/llvm-22/bin/llvm-objdump --version >/dev/null 2>&1 && python3 --version >/dev/null 2>&1" then
+  for name, sizes in pairs{gemm_pingpong = {m = 256, n = 256, k = 192}, gemm_interleave = {m = 512, n = 512, k = 256}} do
+    local wrong = on_waves.wrong(mr.load_plan(name, mr.examples.gemm(sizes)), 1)
+    tap.ok(not wrong, name .. ": its machine code is right", wrong)
+  end
+else
+  tap.ok(true, "machine code # SKIP there is no clang-22, llvm-objdump or python3")
 end
 tap.done_testing()

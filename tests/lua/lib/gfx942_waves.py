@@ -104,10 +104,12 @@ NAMES = {'vcc': VCC, 'vcc_lo': VCC, 'vcc_hi': VCC + 1, 'exec': EXEC, 'exec_lo': 
 
 
 def register(x):
-    """(kind, number) of a register or of the first of several; None: a constant."""
+    """(kind, number) of a register or of the first of several; None: a constant. Accumulation registers follow the others."""
     if x in NAMES:
         return 's', NAMES[x]
-    m = re.match(r'([sv])\[?(\d+)', x)
+    m = re.match(r'([sva])\[?(\d+)', x)
+    if m and m[1] == 'a':
+        return 'v', 256 + int(m[2])
     return (m[1], int(m[2])) if m and not x.startswith('src') else None
 
 
@@ -313,7 +315,8 @@ def of_half(x):
 
 s32 = signed
 VECTOR = {
-    'v_mov_b32': lambda a: a, 'v_not_b32': lambda a: ~a, 'v_and_b32': lambda a, b: a & b, 'v_or_b32': lambda a, b: a | b,
+    'v_mov_b32': lambda a: a, 'v_accvgpr_read_b32': lambda a: a, 'v_accvgpr_write_b32': lambda a: a,
+    'v_accvgpr_mov_b32': lambda a: a, 'v_not_b32': lambda a: ~a, 'v_and_b32': lambda a, b: a & b, 'v_or_b32': lambda a, b: a | b,
     'v_xor_b32': lambda a, b: a ^ b, 'v_add_u32': lambda a, b: a + b, 'v_sub_u32': lambda a, b: a - b,
     'v_subrev_u32': lambda a, b: b - a, 'v_mul_lo_u32': lambda a, b: a * b, 'v_mul_hi_u32': lambda a, b: a * b >> 32,
     'v_mul_u32_u24': lambda a, b: (a & 0xffffff) * (b & 0xffffff),
