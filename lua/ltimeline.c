@@ -264,7 +264,7 @@ static void set_warpgroups(lua_State *L, const struct phase_line *p, int event)
 static void push_event(lua_State *L, const struct timeline *t, const struct phase_line *p, int event)
 {
 	static const char *const causes[] = { NULL, "wait", "turn", "seu", "memory",
-		"drain" };		/* ORDER cause */
+		"drain", "barrier" };	/* ORDER cause */
 	const struct graph *g = t->plan->graph;
 	const struct event *e = &p->events.v[event];
 

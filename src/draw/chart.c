@@ -346,7 +346,7 @@ struct task_key *task_keys(struct arena *a, const struct graph *g)
 const char *cause_mark(int cause)
 {
 	static const char *const marks[CAUSES] = { [CAUSE_WAIT] = "w", [CAUSE_ISSUE_ORDER] = "o", [CAUSE_SEU] = "u",
-		[CAUSE_MEMORY] = "mem", [CAUSE_DRAIN] = "d" };
+		[CAUSE_MEMORY] = "mem", [CAUSE_DRAIN] = "d", [CAUSE_MEETING] = "b" };
 
 	return cause > CAUSE_NONE && cause < CAUSES ? marks[cause] : "";
 }
@@ -368,10 +368,18 @@ struct reason event_held_for(const struct plan *p, const struct event *e)
 	return found > 1 ? (struct reason){ CAUSE_WAIT, NONE } : r;
 }
 
-const char *reason_text(struct arena *a, const struct graph *g, struct reason r)
+const char *reason_on(const struct plan *p, struct reason r)
 {
-	bool known = r.task >= 0 && r.task < g->tasks.n;
-	const char *on = known ? g->tasks.v[r.task].name : "another";
+	int entry = r.task >= 0 && r.task < p->graph->tasks.n ? plan_entry_of(p, r.task) : NONE;
+
+	if (r.cause == CAUSE_MEETING && entry != NONE)
+		return p->lanes.v[p->entries.v[entry].lane].name;
+	return r.task >= 0 && r.task < p->graph->tasks.n ? p->graph->tasks.v[r.task].name : NULL;
+}
+
+const char *reason_text(struct arena *a, const struct plan *p, struct reason r)
+{
+	const char *known = reason_on(p, r), *on = known ? known : "another";
 
 	switch (r.cause) {
 	case CAUSE_WAIT: return arena_strf(a, "for %s", on);
@@ -379,6 +387,7 @@ const char *reason_text(struct arena *a, const struct graph *g, struct reason r)
 	case CAUSE_SEU: return known ? arena_strf(a, "for its sEU, busy with %s", on) : "for its sEU";
 	case CAUSE_MEMORY: return known ? arena_strf(a, "for memory, busy with %s", on) : "for memory";
 	case CAUSE_DRAIN: return arena_strf(a, "for %s to drain", known ? on : "its own products");
+	case CAUSE_MEETING: return arena_strf(a, "at a barrier for %s", known ? on : "another lane");
 	default: return "";
 	}
 }

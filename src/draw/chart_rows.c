@@ -240,9 +240,9 @@ static void draw_wait(const struct chart *c, struct cells *out, int x, int y, in
 	cells_fill(out, x, y, n, "·", FAINT);
 	if (!mark[0] || n < text_width(mark) + 2)
 		return;
-	if (r.task >= 0 && r.task < c->g->tasks.n) {
-		snprintf(text, sizeof(text), "%s:%s", mark, c->g->tasks.v[r.task].name);
-		if (text_width(text) > n - 2)
+	if (reason_on(c->t->plan, r)) {
+		snprintf(text, sizeof(text), "%s:%s", mark, reason_on(c->t->plan, r));
+		if (text_width(text) > n - 2 && r.cause != CAUSE_MEETING)
 			snprintf(text, sizeof(text), "%s:%s", mark, c->key[r.task].letter);
 	}
 	if (!text[0] || text_width(text) > n - 2)

@@ -122,7 +122,9 @@ struct reason event_held_for(const struct plan *p, const struct event *e);
 struct reason event_held_by(const struct timeline *t, const struct event *e);
 
 /* "for mma_qk", "for its sEU, busy with softmax": what is waited for; in `a`, "" for CAUSE_NONE. */
-const char *reason_text(struct arena *a, const struct graph *g, struct reason r);
+const char *reason_text(struct arena *a, const struct plan *p, struct reason r);
+/* What is waited for: "mma_qk", at a barrier the lane "c1". Borrowed; NULL: it is not known. */
+const char *reason_on(const struct plan *p, struct reason r);
 
 /* "c0", "c0.1" of a lane with replicas; in `a`. */
 const char *lane_label(struct arena *a, const struct plan *p, int lane, int replica);

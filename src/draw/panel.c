@@ -169,7 +169,7 @@ static const char *tip_of(struct panel *n, const struct event *e)
 		unit_count(e->start).s, unit_count(e->end).s);
 	if (e->issue > e->ready)
 		buf_printf(&b, "; waited %s %s", unit_count(e->issue - e->ready).s,
-			reason_text(a, n->c.g, event_held_by(n->c.t, e)));
+			reason_text(a, n->c.t->plan, event_held_by(n->c.t, e)));
 	return b.text;
 }
 
@@ -279,8 +279,8 @@ static const char *wait_text(struct panel *n, struct reason why, double w)
 
 	if (!*mark || w < fmax(14, picture_width(mark, SMALL, false) + 4))
 		return "";
-	if (why.task >= 0 && why.task < n->c.g->tasks.n)
-		text = arena_strf(n->p->arena, "%s:%s", mark, n->c.g->tasks.v[why.task].name);
+	if (reason_on(n->c.t->plan, why))
+		text = arena_strf(n->p->arena, "%s:%s", mark, reason_on(n->c.t->plan, why));
 	return picture_width(text, SMALL, false) > w - 8 ? mark : text;
 }
 
@@ -306,7 +306,7 @@ static void draw_wait(struct panel *n, const struct event *e, struct panel_row *
 	labelled = picture_width(text, SMALL, false);
 	low = r->h < TWO_TEXTS;		/* there, the text interrupts the hatching, elsewhere it is below */
 	tip = arena_strf(n->p->arena, "%s %d waits %s cycles %s", n->c.g->tasks.v[e->task].name,
-		e->seq, unit_count(waited).s, reason_text(n->p->arena, n->c.g, why));
+		e->seq, unit_count(waited).s, reason_text(n->p->arena, n->c.t->plan, why));
 	if (!low || !*text || w - labelled > LEAST_HATCHED) {
 		s = picture_rect(n->p, x, r->y + r->h * (low ? 0.3 : 0.38), w, r->h * (low ? 0.4 : 0.22), INK_NONE,
 			INK_NONE);

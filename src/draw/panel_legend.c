@@ -123,7 +123,7 @@ static void put_waits(struct flow *f, unsigned drawn)
 	static const struct { int cause; const char *text; } causes[] = {
 		{ CAUSE_WAIT, "w for a completion" }, { CAUSE_ISSUE_ORDER, "o for the issue order" },
 		{ CAUSE_SEU, "u for its sEU" }, { CAUSE_MEMORY, "mem for memory" },
-		{ CAUSE_DRAIN, "d for its products to drain" } };
+		{ CAUSE_DRAIN, "d for its products to drain" }, { CAUSE_MEETING, "b at a barrier for another lane" } };
 	struct buf b = buf_new(f->p->arena);
 	struct point at;
 	int n = 0;

@@ -88,7 +88,7 @@ static const char *waiting_text(struct arena *a, const struct plan *p, const str
 
 	if (b->cause == CAUSE_WAIT && b->cause_task == NONE)
 		return arena_strf(a, "%s for %s", task, awaited(a, p, b->task));
-	return arena_strf(a, "%s %s", task, reason_text(a, g, (struct reason){ b->cause,
+	return arena_strf(a, "%s %s", task, reason_text(a, p, (struct reason){ b->cause,
 		b->cause == CAUSE_SEU || b->cause == CAUSE_MEMORY ? NONE : b->cause_task }));
 }
 

@@ -84,10 +84,10 @@ static void put_keys(const struct chart *c, struct pen *pen)
 	pen_puts(pen, "\n", PLAIN);
 }
 
-static bool has_drains(const struct chart *c)
+static bool has_cause(const struct chart *c, enum cause cause)
 {
 	for (int i = 0; i < c->line->events.n; i++)
-		if (c->line->events.v[i].cause == CAUSE_DRAIN)
+		if (c->line->events.v[i].cause == cause)
 			return true;
 	return false;
 }
@@ -103,8 +103,10 @@ static void put_legend(const struct chart *c, struct pen *pen)
 	buf_puts(&b, c->by == TIMELINE_LANES ? "▸ issued; dots: waiting, w for completion, "
 		"o for the issue order, u for its sEU, mem for memory" :
 		"dots: waiting, u for its sEU, mem for memory");
-	if (c->by == TIMELINE_LANES && has_drains(c))
+	if (c->by == TIMELINE_LANES && has_cause(c, CAUSE_DRAIN))
 		buf_puts(&b, ", d to drain the lane's products");
+	if (c->by == TIMELINE_LANES && has_cause(c, CAUSE_MEETING))
+		buf_puts(&b, ", b at a barrier for a lane");
 	if (chart_is_split(c))
 		buf_puts(&b, "; wg0, wg1: warpgroups of a lane that drift apart, each with its part of the work");
 	pen_wrap(pen, "", 0, b.text);

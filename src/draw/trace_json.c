@@ -90,7 +90,7 @@ static bool put_slice(struct trace *r, int64_t *until, int thread, int64_t from,
 
 static void put_args(struct trace *r, const struct event *e)
 {
-	static const char *const causes[] = { NULL, "completion", "issue order", "sEU", "memory", "drain" };
+	static const char *const causes[] = { NULL, "completion", "issue order", "sEU", "memory", "drain", "barrier" };
 	const struct graph *g = r->t->plan->graph;
 
 	buf_printf(r->out, ",\"args\":{\"iteration\":%d,\"tile\":%d,\"cycles\":%lld", e->seq, e->tile,

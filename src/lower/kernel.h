@@ -347,6 +347,7 @@ struct meetings {
 	int *end;			/* by lane of the plan: meetings at the end of each iteration */
 	int *first, *last;		/* by lane: meetings before its first iteration, and behind its last one */
 	bool tile_end;			/* all meet once more where a tile ends */
+	struct role_meetings numbers;	/* what that means for a lane that comes to an entry */
 	/* for each meeting of before[] and end[]; NULL: none of the lane's loads is counted (sync/counted_copies.c) */
 	struct copies_wait **before_wait, **end_wait;
 };

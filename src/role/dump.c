@@ -376,8 +376,8 @@ void role_print(const struct role_program *r, struct buf *out)
 		buf_printf(out, ", clusters of %d", r->cluster);
 	buf_putc(out, '\n');
 	print_shared(r, out);
-	if (r->interval)
-		buf_printf(out, "  lanes meet at the block's barrier, %d time%s in an iteration\n", r->interval, r->interval == 1 ? "" : "s");
+	if (r->meetings.interval)
+		buf_printf(out, "  lanes meet at the block's barrier, %d time%s in an iteration\n", r->meetings.interval, r->meetings.interval == 1 ? "" : "s");
 	else if (r->flags.n && r->target->shared.polled)
 		buf_printf(out, "  flags are counters, which waiting warps read again and again: %s\n", r->why_flags);
 	if (r->ncounters)

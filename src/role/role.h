@@ -538,13 +538,36 @@ static inline bool role_is_aligned(const struct role *l, const struct target *t)
 }
 
 /* A kernel: one phase of a program. */
+/* Where an sTask of a phase whose lanes meet stands in its lane's tile: before the loop, in it, or behind it. */
+enum loop_part { PART_BEFORE, PART_LOOP, PART_BEHIND };
+
+/* How many times a lane has met the block's other lanes when it comes to instances of an entry of the plan (sync/meetings.c). They
+ * are counted over all tiles of the EU, alike in all lanes: before an instance of tile t there are
+ *
+ *	tile * t + interval * i + of[entry].offset
+ *
+ * meetings, where i is the iteration of the loop, counted over all tiles: of the instance, or, of an sTask before the loop,
+ * the first one in its tile, or, of an sTask behind it, the first one in the next tile. */
+struct role_meetings {
+	int interval;			/* in an iteration of the loop; 0: lanes signal by flags */
+	int tile;
+	int loop;
+	struct meeting_number {
+		enum loop_part part;
+		int offset;
+		/* of a load whose lane goes on while it is under way: it must be complete before so many meetings more; 0:
+		 * before the lane goes on; NONE: nothing waits for it */
+		int within;
+	} *of;				/* by entry of the plan */
+};
+
 struct role_program {
 	const char *program, *phase, *device;	/* names */
 	const struct target *target;
 	int threads;			/* of a block */
 	int cluster;			/* blocks that load together; 1: there are no clusters */
-	int interval;			/* all lanes meet so often in an iteration of their loop; 0: they signal by flags, ... */
-	const char *why_flags;		/* ... for this reason, where flags are counters (target/target.h); NULL */
+	struct role_meetings meetings;
+	const char *why_flags;		/* why they signal by flags, where flags are counters (target/target.h); NULL */
 	int64_t shared_bytes;
 	/* Where barriers are polled (target/target.h) and lanes need some: counters at which lanes synchronize, that of barrier
 	 * n is number n; their offset in shared memory */

@@ -292,7 +292,7 @@ static void explain_wait(struct scan *s, int i, double from, double to, double w
 		BISECT(n, list->v.n, event_at(s, list->v.v[n])->end <= e->issue);
 		last = n ? list->v.v[n - 1] : NONE;
 	}
-	if (is_reuse_only(s->plan->graph, on, e->task))
+	if (held != CAUSE_MEETING && is_reuse_only(s->plan->graph, on, e->task))
 		explain_slot(s, last, on, from, to, weight, depth);
 	else if (last == NONE || last == i)
 		add_part(s, BLAME_DEPENDENCE, on, NONE, weight * (to - from));

@@ -42,6 +42,12 @@ struct engine {
 	int open_events;		/* kept events whose end is not known yet */
 	int64_t ended;			/* the last completion so far */
 	int64_t watched;		/* completions so far of the sTask run->watch */
+	/* where lanes meet */
+	const struct role_meetings *meetings;	/* NULL: they signal by flags */
+	int attending, came;		/* lanes that meet, and those that have come to the next meeting */
+	int64_t last_came;		/* when the last of these did ... */
+	int last_lane;			/* ... and which one it is */
+	int64_t meeting_cost;
 	int64_t worst_delay;		/* longest delay of the current event so far: note_cause */
 };
 
@@ -188,14 +194,18 @@ static struct product *product_at(const struct lane_run *l, int64_t i)
 	return &l->products[i % l->capacity];
 }
 
-static void enter_tile(const struct engine *e, struct lane_run *l, struct step *step)
+/* Is the lane's instance the first one of a tile? */
+static bool is_new_tile(const struct engine *e, const struct lane_run *l, struct step *step)
 {
 	if (l->seq >= step->tile_end) {
 		step->tile = (int32_t)walk_outer(e->walk, step->loop, l->seq, NONE);
 		step->tile_end = walk_inner(e->walk, NONE, step->tile + 1, step->loop);
 	}
-	if (step->tile <= l->tile)
-		return;
+	return step->tile > l->tile;
+}
+
+static void enter_tile(struct lane_run *l, const struct step *step)
+{
 	if (l->tile >= 0) {
 		l->ready += l->tile_cost;
 		require_complete(l, l->tile_drain);
@@ -235,6 +245,136 @@ static void await_products(struct engine *e, int lane)
 	try_waits(e, lane);
 }
 
+/* The lane is behind its last instance. */
+static void end_lane(struct engine *e, struct lane_run *l)
+{
+	e->next[l - e->steps.lanes] = NEVER;
+	l->ready += l->end_cost;
+	l->signals_late = false;	/* there is no later wait with which to signal */
+	signal_products(e, l, l->ncomplete, l->ready);
+	steps_release(l);
+}
+
+/* ---- meetings --------------------------------------------------------------------- */
+
+/* At a meeting no lane goes on before all have come to it. All lanes count their meetings alike (struct
+ * role_meetings), so the n-th one of each is the n-th one of every other. A lane that stands at a meeting is at its
+ * next instance already, for which it may have more meetings to pass. */
+
+/* How many meetings are before an instance in the tile (struct role_meetings). */
+static int64_t meetings_before(const struct engine *e, int64_t tile, enum loop_part part, int64_t seq, int offset)
+{
+	const struct role_meetings *m = e->meetings;
+	int64_t i = part == PART_LOOP ? seq : walk_inner(e->walk, NONE, tile + (part == PART_BEHIND), m->loop);
+
+	return m->tile * tile + m->interval * i + offset;
+}
+
+/* Before its instance the lane waits so long. The longest such wait is kept. */
+static void note_met_wait(struct lane_run *l, int64_t ticks, enum cause cause, int task)
+{
+	if (ticks <= l->met_wait)
+		return;
+	l->met_wait = ticks;
+	l->met_cause = cause;
+	l->met_task = task;
+}
+
+/* The lane comes to its next meeting at tick `now`, or later if it must wait for a load before. */
+static void come_to_meeting(struct engine *e, int lane, int64_t now)
+{
+	struct lane_run *l = &e->steps.lanes[lane];
+	int n = 0;
+
+	l->met++;
+	l->came = now;
+	l->came_from = l->done;
+	for (int i = 0; i < l->loads.n; i++) {
+		const struct counted_load *x = &l->loads.v[i];
+
+		if (x->meeting > l->met) {
+			l->loads.v[n++] = *x;
+		} else if (x->end > l->came) {
+			l->came = x->end;
+			l->came_from = x->task;
+		}
+	}
+	l->loads.n = n;
+	note_met_wait(l, l->came - now, CAUSE_WAIT, l->came_from);
+	if (!e->came++ || l->came > e->last_came) {
+		e->last_came = l->came;
+		e->last_lane = lane;
+	}
+}
+
+/* The lane has passed the meetings so far, the last one at tick `now`, and goes on until the next one. */
+static void go_on(struct engine *e, int lane, int64_t now)
+{
+	struct lane_run *l = &e->steps.lanes[lane];
+
+	if (l->enters_tile && l->met >= l->first_meets) {
+		int64_t ready = l->ready;
+
+		l->enters_tile = false;
+		enter_tile(l, l->step);
+		now += l->ready - ready;
+		if (l->met_wait > 0)	/* it waits since it came to the first meeting */
+			l->ready = ready;
+	}
+	if (l->met < l->meets) {
+		come_to_meeting(e, lane, now);
+	} else if (l->step) {
+		l->done = l->step->task;
+		l->paid_until = now + l->step->drain_cost;
+		await_products(e, lane);
+	} else {
+		l->ready = now;
+		end_lane(e, l);
+	}
+}
+
+/* While all lanes have come to a meeting, they pass it. */
+static void hold_meetings(struct engine *e)
+{
+	while (e->came == e->attending) {
+		const struct lane_run *last = &e->steps.lanes[e->last_lane];
+		int64_t came = e->last_came, passed = came + e->meeting_cost;
+		int task = last->came_from;
+
+		e->came = 0;
+		for (int i = 0; i < e->steps.nlanes; i++) {
+			struct lane_run *l = &e->steps.lanes[i];
+
+			if (!l->nsteps)
+				continue;
+			note_met_wait(l, came - l->came, CAUSE_MEETING, task);
+			go_on(e, i, passed);
+		}
+	}
+}
+
+/* Where lanes meet: the lane has moved to its next instance, or to its end, and goes to the meetings before that. */
+static void go_to_meetings(struct engine *e, int lane, bool enters_tile)
+{
+	struct lane_run *l = &e->steps.lanes[lane];
+
+	e->next[lane] = NEVER;
+	l->met_wait = 0;
+	l->enters_tile = enters_tile;
+	if (l->step) {
+		const struct meeting_number *m = l->step->meeting;
+
+		l->meets = meetings_before(e, l->step->tile, m->part, l->seq, m->offset);
+		l->done = l->done == NONE ? l->step->task : l->done;
+	} else if (l->nsteps) {
+		l->meets = meetings_before(e, walk_count(e->walk, NONE), PART_BEFORE, 0, 0);
+	}
+	if (enters_tile)
+		l->first_meets = meetings_before(e, l->step->tile, PART_BEFORE, 0, 0);
+	go_on(e, lane, l->ready);
+	hold_meetings(e);
+}
+
 /* Move the lane to the next instance of its order. */
 static void advance_lane(struct engine *e, int lane)
 {
@@ -243,21 +383,26 @@ static void advance_lane(struct engine *e, int lane)
 
 	if (!cursor_next(l->cursor, &i)) {
 		l->step = NULL;
-		l->ready += l->end_cost;
-		e->next[lane] = NEVER;
-		l->signals_late = false;	/* there is no later wait with which to signal */
-		signal_products(e, l, l->ncomplete, l->ready);
-		steps_release(l);
+		if (e->meetings)
+			go_to_meetings(e, lane, false);
+		else
+			end_lane(e, l);
 		return;
 	}
 	l->step = l->step_of[i.entry];
 	l->seq = i.seq;
-	enter_tile(e, l, l->step);
+	bool enters_tile = is_new_tile(e, l, l->step);
 	require_complete(l, l->step->drain);
-	l->paid_until = l->ready + l->step->drain_cost;
 	l->last_wait = l->paid_wait = NULL;
 	l->source = 0;
 	l->is_prepared = false;
+	if (e->meetings) {
+		go_to_meetings(e, lane, enters_tile);
+		return;
+	}
+	if (enters_tile)
+		enter_tile(l, l->step);
+	l->paid_until = l->ready + l->step->drain_cost;
 	await_products(e, lane);
 }
 
@@ -304,6 +449,12 @@ static struct event *keep_event(struct engine *e, const struct lane_run *l, int6
 		.lane = (uint8_t)l->lane, .replica = (uint8_t)l->replica, .seu = (uint8_t)step->seu,
 		.group = (uint8_t)step->group };
 	e->worst_delay = 0;
+	if (l->met_wait > 0 && l->met_wait >= l->seen_until - l->paid_until) {
+		ev->held = (uint8_t)l->met_cause;
+		ev->held_task = (int16_t)l->met_task;
+		note_cause(e, ev, l->met_wait, l->met_cause, l->met_task);
+		return ev;
+	}
 	if (l->seen_until <= l->paid_until || (!l->last_wait && l->drained_task == NONE))
 		return ev;
 	ev->held = !l->last_wait ? CAUSE_DRAIN : l->last_wait->when == WAIT_ISSUED ? CAUSE_ISSUE_ORDER : CAUSE_WAIT;
@@ -332,6 +483,15 @@ static int64_t use_memory(struct engine *e, const struct step *step, int64_t now
 	return max_i64(l2, use_queue(e, &e->global, step, step->global, now, ev));
 }
 
+/* Notes when a load of the lane is complete, if the lane goes on while it is under way. */
+static void count_load(struct engine *e, struct lane_run *l, const struct step *step, int64_t end)
+{
+	if (!step->meeting->within)
+		l->ready = max_i64(l->ready, end);
+	else if (step->meeting->within != NONE)
+		VEC_PUSH(e->a, &l->loads, ((struct counted_load){ l->met + step->meeting->within, end, step->task }));
+}
+
 /* Issues work to a unit that is a queue: its end is known at once. */
 static void run_queued(struct engine *e, int lane, int64_t issue)
 {
@@ -355,6 +515,8 @@ static void run_queued(struct engine *e, int lane, int64_t issue)
 		ev->end = to_cycles(end);
 	}
 	l->ready = step->is_async ? given + step->issue + step->after : end;
+	if (step->counted)
+		count_load(e, l, step, end);
 	signal_instance(e, step, l->seq, WAIT_ISSUED, given + step->issue);
 	note_complete(e, step, end);
 	signal_instance(e, step, l->seq, WAIT_COMPLETE, end);
@@ -608,6 +770,8 @@ static enum err_code check_finished(const struct engine *e, struct err *err)
 
 		if (!l->step)
 			continue;
+		if (l->met < l->meets)
+			continue;	/* at a meeting, for one that stands at a wait */
 		const struct source *s = &l->step->sources.v[l->source];
 		const struct track *t = s->track;
 		loc = b.len ? loc : s->wait->loc;
@@ -619,6 +783,8 @@ static enum err_code check_finished(const struct engine *e, struct err *err)
 			(long long)s->key, t->when == WAIT_ISSUED ? "issued" : "complete",
 			plan_entry_of(p, t->on) == NONE ? ", which no lane runs" : "");
 	}
+	if (!b.len && e->came)
+		BUG("lanes do not meet equally often");
 	return b.len ? err_set(err, ERR_ILLEGAL, loc, "the plan comes to a standstill%s", b.text) : OK;
 }
 
@@ -690,6 +856,12 @@ enum err_code eu_run_play(struct arena *a, struct eu_run *r, struct err *err)
 			e->timed[e->ntimed++] = i;
 	}
 	TRY(steps_build(a, r, &e->steps, err));
+	if (r->price && r->price->meetings) {
+		e->meetings = r->price->meetings;
+		e->meeting_cost = cycles_to_ticks(r->price->meeting);
+		for (int i = 0; i < e->steps.nlanes; i++)
+			e->attending += e->steps.lanes[i].nsteps > 0;
+	}
 	TRY(play_events(e, err));
 	r->ticks = e->ended;
 	for (int i = 0; i < e->steps.nlanes; i++)

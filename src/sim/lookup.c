@@ -131,7 +131,7 @@ int lookup_cause(const struct lookup *l, int event)
 	/* the longest delay: its cause, the awaited sTask, and when it ended */
 	bool held = e->held != CAUSE_NONE && e->held_task != NONE && e->issue - e->ready >= e->start - e->issue;
 	int cause = held ? e->held : e->cause, task = held ? e->held_task : e->cause_task, best = NONE;
-	int64_t when = held || cause == CAUSE_WAIT || cause == CAUSE_ISSUE_ORDER ? e->issue : e->start;
+	int64_t when = held || cause == CAUSE_WAIT || cause == CAUSE_ISSUE_ORDER || cause == CAUSE_MEETING ? e->issue : e->start;
 	int64_t most = INT64_MIN;
 
 	if (cause == CAUSE_NONE || task < 0 || task >= l->plan->graph->tasks.n)

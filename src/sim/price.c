@@ -292,6 +292,10 @@ static void read_op(struct reader *r, const struct role_op *o)
 		*drain = fewer(*drain, o->u.count);
 	}
 	struct op_cost s = price_op(&r->context, o);
+	if (o->what == DO_BLOCK_SYNC) {		/* the simulator counts the meetings */
+		r->phase->meeting = s.lane;
+		return;
+	}
 	if (r->in.interior > 0) {
 		s = op_cost_times(s, 1 - r->in.interior);
 		r->context.unmasked = true;
@@ -486,6 +490,7 @@ void price_add(struct price *x, const struct plan *own, int phase, const struct 
 	if (!r.context.vector)
 		return;			/* nothing could execute the lane's own instructions */
 	ph->plan = own;
+	ph->meetings = p->meetings.interval ? &p->meetings : NULL;
 	ph->wait = ARENA_ARRAY(x->a, own->waits.n, double);
 	for (int i = 0; i < p->roles.n; i++) {
 		const struct role *role = &p->roles.v[i];

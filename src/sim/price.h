@@ -87,6 +87,8 @@ struct phase_price {
 	const struct plan *plan;	/* the plan with the kernel's own waits; NULL: there is no kernel, and
 					 * only the costs of the plan's entries are known */
 	double *wait;			/* by wait of that plan: cycles of the waiting lane */
+	const struct role_meetings *meetings;	/* of its lanes; NULL: they signal by flags */
+	double meeting;			/* cycles of a meeting, once all lanes are there */
 	struct lane_price lanes[LANES_MAX];
 };
 

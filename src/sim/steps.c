@@ -90,6 +90,8 @@ static void find_sources(struct steps *s, struct step *step)
 
 		if (w->task != step->task || g->tasks.v[w->on].phase != g->tasks.v[step->task].phase)
 			continue;
+		if (step->meeting && !same_lane(p, w->on, w->task))
+			continue;		/* it holds by the lanes' meetings */
 		for (int k = 0; k < g->edges.n && w->distance == DISTANCE_AUTO; k++) {
 			const struct edge *e = &g->edges.v[k];
 
@@ -125,6 +127,10 @@ static void fill_step(struct steps *s, int entry, int groups, int group, struct 
 	if (step->is_product && c.steps > 0)
 		step->parts = (int)ceil(c.steps * PARTS_AHEAD / seu->depth);
 	step->alone = max_i64(cycles_to_ticks(c.cost.alone), step->busy);
+	if (r->price && r->price->meetings) {
+		step->meeting = &r->price->meetings->of[entry];
+		step->counted = seu->async && r->plan->graph->tasks.v[en->task].kind == TASK_LOAD;
+	}
 	find_sources(s, step);
 }
 
@@ -153,7 +159,7 @@ static void build_lane(struct steps *s, struct lane_run *l, int lane, int replic
 	*l = (struct lane_run){ .signals_late = price != NULL, .lane = lane, .replica = replica, .tile = -1,
 		.tile_cost = cycles_to_ticks(p->device->tile_overhead + (price ? price->tile : 0)),
 		.end_cost = cycles_to_ticks(price ? price->end : 0), .tile_drain = price ? price->drain : NONE,
-		.drained_task = NONE, .must_complete = -1, .products = ARENA_ARRAY(s->a, PRODUCTS_KEPT, struct product),
+		.drained_task = NONE, .done = NONE, .must_complete = -1, .products = ARENA_ARRAY(s->a, PRODUCTS_KEPT, struct product),
 		.capacity = PRODUCTS_KEPT, .cursor = cursor_new(s->a, p, s->run->walk, lane, replica),
 		.step_of = ARENA_ARRAY(s->a, p->entries.n, struct step *) };
 	l->steps = ARENA_ARRAY(s->a, p->entries.n, struct step);

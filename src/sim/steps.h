@@ -56,6 +56,7 @@ struct step {
 	int64_t drain_cost, before, after;	/* see struct entry_cost, likewise the next ones */
 	int drain, drain_after;
 	bool stored_to_shared;
+	bool counted;			/* an asynchronous load where lanes meet, for which they do so (role_meetings) */
 	bool is_product;		/* on an asynchronous matrix unit (server.h) */
 	int parts;			/* of it, of which PARTS_AHEAD may be at the unit; 0: no limit */
 	int64_t handover;
@@ -63,9 +64,17 @@ struct step {
 	int64_t handover_last;		/* the next instance whose value is handed to another lane */
 	int32_t tile;			/* of all instances before tile_end */
 	int64_t tile_end;
+	const struct meeting_number *meeting;	/* NULL: lanes signal by flags */
 	VEC(struct source) sources;
 	int nposts;
 	struct post *posts;
+};
+
+/* A load that is under way while its lane goes on. */
+struct counted_load {
+	int64_t meeting;		/* it must be complete before the lane comes to this one */
+	int64_t end;
+	int task;
 };
 
 /* A product of a lane on an asynchronous matrix unit, from its issue on. */
@@ -105,6 +114,17 @@ struct lane_run {
 	int64_t seq;
 	int64_t ready;			/* tick at which it reached the instance */
 	int64_t paid_until;		/* `ready`, and the cost of its waits so far */
+	/* where lanes meet */
+	int64_t met, meets;		/* meetings that it has come to, and that it must pass before the instance */
+	int64_t first_meets;		/* ... before it begins the tile, ... */
+	bool enters_tile;		/* ... which it has yet to do */
+	int64_t came;			/* tick at which it came to the last one, ... */
+	int came_from;			/* ... and the sTask that it did before, or waited for */
+	int done;			/* the last sTask that it did; NONE */
+	int64_t met_wait;		/* before the instance: its longest wait at a meeting or for a load, 0: none ... */
+	enum cause met_cause;		/* ... which of these, ... */
+	int met_task;			/* ... and the load, or came_from of the lane that came last */
+	VEC(struct counted_load) loads;	/* for which it has not waited */
 	int64_t seen_until;		/* tick at which the latest awaited instance was visible */
 	int source;			/* the first one not satisfied yet */
 	const struct wait *paid_wait;	/* the last wait that the lane has paid for */

@@ -18,6 +18,7 @@ enum cause {
 	CAUSE_MEMORY,			/* the EU's share of L2 or device memory was busy with it */
 	CAUSE_DRAIN,			/* its lane waited for `cause_task`, a product of its own: a wait of
 					 * the kernel, not of the plan */
+	CAUSE_MEETING,			/* its lane met the others, of which that of `cause_task` came last after it */
 	CAUSES
 };
 

@@ -446,7 +446,7 @@ int main(void)
 	fixture_init(&f);
 	for (int i = 0; i < f.line.events.n; i++)	/* all that a legend can have */
 		f.line.events.v[i].held = (uint8_t[]){ CAUSE_WAIT, CAUSE_ISSUE_ORDER, CAUSE_SEU, CAUSE_MEMORY,
-			CAUSE_DRAIN }[i % 5];
+			CAUSE_DRAIN, CAUSE_MEETING }[i % 6];
 	test_geometry(&f);
 	test_colours();
 	test_letters(&f);

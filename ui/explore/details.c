@@ -54,13 +54,13 @@ static const char *held_text(struct model *m, const struct event *e)
 
 		buf_printf(&b, ", waits %s", number(m, e->issue - e->ready));
 		if (r.task != NONE)
-			buf_printf(&b, " %s", reason_text(&m->frame, m->now->graph, r));
+			buf_printf(&b, " %s", reason_text(&m->frame, m->now->tl->plan, r));
 	}
 	buf_printf(&b, ", issued %s", number(m, e->issue));
 	if (e->start > e->issue) {
 		buf_printf(&b, ", queues %s", number(m, e->start - e->issue));
 		if (e->cause_task != NONE && (e->cause == CAUSE_SEU || e->cause == CAUSE_MEMORY))
-			buf_printf(&b, " %s", reason_text(&m->frame, m->now->graph,
+			buf_printf(&b, " %s", reason_text(&m->frame, m->now->tl->plan,
 				(struct reason){ e->cause, e->cause_task }));
 	}
 	return b.text;

@@ -210,7 +210,7 @@ static const char *story(const struct scene *s)
 	else
 		buf_printf(&b, " begins on %s (%s)", lane_label(s->a, s->plan, e->lane, e->replica), u->name);
 	if (!t->end && e->issue > e->ready) {
-		const char *why = reason_text(s->a, s->g, event_held_by(s->m->now->tl, e));
+		const char *why = reason_text(s->a, s->plan, event_held_by(s->m->now->tl, e));
 
 		buf_printf(&b, ", after waiting %s cycles%s%s", unit_count(e->issue - e->ready).s, *why ? " " : "",
 			why);
@@ -252,7 +252,7 @@ static struct table_cell activity(const struct scene *s, int last, int next)
 		return c;
 	c.text = arena_strf(s->a, "goes on to %s", instance(s, n));
 	if (n->ready <= s->cycle && n->issue > n->ready)
-		c.text = arena_strf(s->a, "waits %s", reason_text(s->a, s->g, event_held_by(s->m->now->tl, n)));
+		c.text = arena_strf(s->a, "waits %s", reason_text(s->a, s->plan, event_held_by(s->m->now->tl, n)));
 	if (n->ready > s->cycle)
 		c.text = "issues, signals";
 	return c;

@@ -225,7 +225,7 @@ enum err_code lower_body(struct kernel *k, struct err *e)
 		TRY(code);
 	}
 	add_counters(k, c.r);
-	c.r->interval = k->meetings.interval;
+	c.r->meetings = k->meetings.numbers;
 	c.r->why_flags = k->meetings.why_not;
 	k->role = c.r;
 	return OK;

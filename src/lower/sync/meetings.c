@@ -18,7 +18,8 @@
  * These are difference constraints. Where they have no solution, the meetings are too few, and the interval is made longer.
  * Products take the least u. What copies to shared memory takes the greatest that leaves the products where they are, and
  * everything else the least that goes with both. (Rau's iterative modulo scheduling, 1994, finds its times in the same way.) A
- * wait for the issue of an sTask is taken for one for its completion, which is more than it asks for.
+ * wait for the issue of an sTask is taken for one for its completion, which is more than it asks for, except of a load that its
+ * lane issues and leaves under way (sync/counted_copies.c).
  *
  * Where the loop begins and where it ends all lanes meet once more, which orders it with what is before it and behind it. */
 #include "lower/passes.h"
@@ -27,12 +28,10 @@
 
 enum { INTERVAL_MOST = 8 };
 
-/* Where an sTask of the phase stands: in the loop, before it, or behind it in its lane's tile. */
-enum part { PART_BEFORE, PART_LOOP, PART_BEHIND };
-
 struct constraint {
 	int from, to, least;		/* u[to] - u[from] >= least - interval * back */
 	int back;
+	bool issue;			/* for `from` to be issued, not to be complete */
 };
 
 /* A lane's order in the loop. */
@@ -47,7 +46,7 @@ struct meeting_points {
 	int loop;			/* of all lanes */
 	int *at;			/* by entry of the plan: its offset from the lane's least */
 	int *u;				/* by entry */
-	enum part *part;		/* by entry */
+	enum loop_part *part;		/* by entry */
 	struct lane_order *order;	/* by lane; without steps: it has no work */
 	VEC(struct constraint) v;
 };
@@ -106,10 +105,10 @@ static const char *order_lane(struct meeting_points *x, int lane)
 		x->at[entry] = entry_at(x, entry)->at - least;
 		x->part[entry] = PART_LOOP;
 		if (before != NONE)
-			VEC_PUSH(&k->arena, &x->v, ((struct constraint){ before, entry, 0, 0 }));
+			VEC_PUSH(&k->arena, &x->v, ((struct constraint){ before, entry, 0, 0, false }));
 		before = entry;
 	}
-	VEC_PUSH(&k->arena, &x->v, ((struct constraint){ before, o->steps[0].id, 0, 1 }));
+	VEC_PUSH(&k->arena, &x->v, ((struct constraint){ before, o->steps[0].id, 0, 1, false }));
 	n = order_steps(&k->arena, k->plan, lane, k->phase, NONE, &steps, &least, &most);
 	for (int i = 0; i < n; i++) {
 		if (!steps[i].is_loop)
@@ -120,19 +119,19 @@ static const char *order_lane(struct meeting_points *x, int lane)
 }
 
 /* Entry `to` must be in a later period than entry `from`, so many iterations back. */
-static void add_order(struct meeting_points *x, int to, int from, int back)
+static void add_order(struct meeting_points *x, int to, int from, int back, bool issue)
 {
-	VEC_PUSH(&x->k->arena, &x->v, ((struct constraint){ from, to, 1, back + x->at[from] - x->at[to] }));
+	VEC_PUSH(&x->k->arena, &x->v, ((struct constraint){ from, to, 1, back + x->at[from] - x->at[to], issue }));
 }
 
 /* Makes the demand of the wait hold. False: meetings cannot. */
 static bool add_demand(struct meeting_points *x, const struct wait *w, const struct flag_demand *d)
 {
 	int to = plan_entry_of(x->k->plan, w->task), from = plan_entry_of(x->k->plan, w->on);
-	enum part mine = x->part[to], theirs = x->part[from];
+	enum loop_part mine = x->part[to], theirs = x->part[from];
 
 	if (mine == PART_LOOP && theirs == PART_LOOP && d->loop == x->loop) {
-		add_order(x, to, from, d->back);
+		add_order(x, to, from, d->back, w->when == WAIT_ISSUED);
 		return true;
 	}
 	if (!d->back)			/* lanes meet where the loop begins and where it ends */
@@ -152,8 +151,8 @@ static void add_own_accesses(struct meeting_points *x, int entry)
 	for (int i = 0; i < k->plan->entries.n; i++)
 		if (entry_at(x, i)->lane == entry_at(x, entry)->lane && x->part[i] == PART_LOOP &&
 		    stask_of_entry(x, i)->phase == k->phase && i != entry && graph_holds_storage(k->plan->graph, &stask_of_entry(x, i)->reads, buffer)) {
-			add_order(x, i, entry, 0);
-			add_order(x, entry, i, k->plan->versions[buffer]);
+			add_order(x, i, entry, 0, false);
+			add_order(x, entry, i, k->plan->versions[buffer], false);
 		}
 }
 
@@ -257,6 +256,22 @@ static void delay_copies(struct meeting_points *x, int interval)
 		BUG("lane orders that had a solution have none");
 }
 
+/* Counts the meetings before each entry. least: the period in which the first lane begins the loop; more: meetings of the loop
+ * beyond those of its iterations. */
+static void number_meetings(struct meeting_points *x, int interval, int least, int more)
+{
+	struct kernel *k = x->k;
+	struct role_meetings *m = &k->meetings.numbers;
+
+	*m = (struct role_meetings){ .interval = interval, .tile = 2 + more + k->meetings.tile_end, .loop = x->loop,
+		.of = ARENA_ARRAY(&k->arena, k->plan->entries.n, struct meeting_number) };
+	for (int i = 0; i < k->plan->entries.n; i++) {
+		m->of[i].part = x->part[i];
+		m->of[i].offset = x->part[i] == PART_BEFORE ? 0 : x->part[i] == PART_BEHIND ? 2 + more :
+			1 + x->u[i] - interval * x->at[i] - least;
+	}
+}
+
 /* Sets how often each lane meets the others where, from u. */
 static void set_meetings(struct meeting_points *x, int interval)
 {
@@ -291,6 +306,7 @@ static void set_meetings(struct meeting_points *x, int interval)
 		m->last[lane] = most - m->last[lane];
 	}
 	m->interval = interval;
+	number_meetings(x, interval, least, most - least);
 }
 
 /* Counts the copies that lanes may leave under way at meetings: for each load the fewest meetings from it to what waits
@@ -302,9 +318,12 @@ static void count_copies(struct meeting_points *x, int interval)
 	for (int i = 0; i < x->v.n; i++) {
 		const struct constraint *c = &x->v.v[i];
 
-		if (c->least)
+		if (c->least && !c->issue)
 			within[c->from] = (int)min_i64(within[c->from], x->u[c->to] - x->u[c->from] + interval * c->back);
 	}
+	for (int i = 0; i < x->k->plan->entries.n; i++)
+		if (stask_of_entry(x, i)->phase == x->k->phase && x->part[i] == PART_LOOP && lower_dma_copies(x->k, entry_at(x, i)->task))
+			x->k->meetings.numbers.of[i].within = within[i] == INT_MAX ? NONE : within[i];
 	lower_count_copies(x->k, x->loop, within);
 }
 
@@ -330,7 +349,7 @@ static const char *find_meetings(struct kernel *k)
 {
 	const struct plan *p = k->plan;
 	struct meeting_points x = { .k = k, .at = ARENA_ARRAY(&k->arena, p->entries.n, int),
-		.u = ARENA_ARRAY(&k->arena, p->entries.n, int), .part = ARENA_ARRAY(&k->arena, p->entries.n, enum part),
+		.u = ARENA_ARRAY(&k->arena, p->entries.n, int), .part = ARENA_ARRAY(&k->arena, p->entries.n, enum loop_part),
 		.order = ARENA_ARRAY(&k->arena, p->lanes.n, struct lane_order) };
 	const char *why_not = find_loop(k, &x.loop);
 	int lanes = 0;
