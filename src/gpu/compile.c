@@ -11,7 +11,7 @@
 
 enum { NVRTC_INVALID_OPTION = 5 };
 
-enum { OPTIONS_MAX = 64, LOG_SHOWN = 400 };
+enum { OPTIONS_MAX = 64, OPTIONS_OURS = 10, LOG_SHOWN = 400 };
 
 #define VERBOSE "--ptxas-options=-v"
 
@@ -53,17 +53,10 @@ static void set_hip_options(struct compiler *c)
 }
 
 /* -lineinfo does not change the kernel, and gives ptxas's messages and profilers the source's lines. */
-static enum err_code set_options(struct compiler *c, const struct compile_result *r, struct err *e)
+static void set_cuda_options(struct compiler *c, const struct compile_result *r)
 {
 	const struct compile_job *job = c->job;
 
-	if (job->api == GPU_HIP) {
-		set_hip_options(c);
-		return OK;
-	}
-	if (job->noptions > OPTIONS_MAX - 9)
-		return err_set(e, ERR_LIMIT, NOWHERE, "%d options for NVRTC are more than %d",
-			job->noptions, OPTIONS_MAX - 9);
 	add_option(c, arena_strf(c->arena, "--gpu-architecture=%s", job->arch));
 	add_option(c, "-std=c++17");
 	add_option(c, "-default-device");
@@ -77,6 +70,19 @@ static enum err_code set_options(struct compiler *c, const struct compile_result
 		add_option(c, "--use_fast_math");
 	if (*c->rtc.include)
 		add_option(c, arena_strf(c->arena, "--include-path=%s", c->rtc.include));
+}
+
+static enum err_code set_options(struct compiler *c, const struct compile_result *r, struct err *e)
+{
+	const struct compile_job *job = c->job;
+
+	if (job->noptions > OPTIONS_MAX - OPTIONS_OURS)
+		return err_set(e, ERR_LIMIT, NOWHERE, "%d options for the compiler are more than %d",
+			job->noptions, OPTIONS_MAX - OPTIONS_OURS);
+	if (job->api == GPU_HIP)
+		set_hip_options(c);
+	else
+		set_cuda_options(c, r);
 	for (int i = 0; i < job->noptions; i++)
 		add_option(c, job->options[i]);
 	return OK;

@@ -18,9 +18,9 @@ struct compile_job {
 	const char *name;		/* of the source in messages, HIP: of the kernel; NULL: "kernel.cu" */
 	const char *source;
 	const char *arch;		/* "sm_90a" */
-	bool fast_math;			/* of CUDA, as are options */
+	bool fast_math;			/* of CUDA */
 	bool no_cache;			/* neither look the binary up nor keep it */
-	const char *const *options;	/* additional options for NVRTC */
+	const char *const *options;	/* more of them, in the words of that compiler */
 	int noptions;
 };
 

@@ -73,9 +73,10 @@ static void device_buffers(const struct reference *r, const struct feed *in, siz
 static enum err_code compile_plain(struct reference *r, struct gpu *g, const struct gpu_info *on,
 	const struct stop *stop, struct gpu_binary *out, struct err *e)
 {
-	static const char *const options[] = { "--fmad=false" };
+	/* each operation rounds, as the reference's does */
+	static const char *const options[] = { [GPU_CUDA] = "--fmad=false", [GPU_HIP] = "-ffp-contract=off" };
 	struct compile_job compile = { .api = on->api, .name = "reference.cu", .source = text_for_api(&r->arena, on->api,
-		r->plain.text.text), .arch = on->arch, .options = options, .noptions = LEN(options) };
+		r->plain.text.text), .arch = on->arch, .options = &options[on->api], .noptions = 1 };
 	struct compile_result binary;
 
 	TRY(gpu_compile(g, &compile, stop, &r->arena, &binary, e));

@@ -104,6 +104,7 @@ mkdir bin lib
 cat >bin/clang <<'E2'
 #!/bin/sh
 echo once >>"$CLANG_LOG"
+echo "$@" >>"$CLANG_LOG.options"
 exec clang-22 "$@"
 E2
 chmod +x bin/clang
@@ -116,6 +117,9 @@ t_is '  and comes from the cache the second time' "$(cat clang.log)" once
 touch -d '2001-01-01' bin/clang
 HIP_CLANG_PATH=$T/bin does 'by another compiler' 'print(k:run(bound:inputs()).Y:shape()[1])'
 t_is '  it is compiled again' "$(wc -l <clang.log)" 2
+HIP_CLANG_PATH=$T/bin XDG_CACHE_HOME=$T/plain does 'the plain kernel' 'print(k:check{reference = "device"}.reference)'
+t_like '  has no multiplication and addition in one, which would round once' "$(<clang.log.options)" ' -ffp-contract=off '
+printf 'once\nonce\n' >clang.log
 HIP_CLANG_PATH=$T/bin does 'kernels of a race' 'print(#mr.race({a = plan, b = plan}, {seconds = 0.01}))'
 t_is '  come from there, too: only what makes their inputs is new' "$(wc -l <clang.log)" 3
 printf '#!/bin/sh\necho "kernel.hip:3: error: no such word" >&2\nexit 1\n' >bin/clang
