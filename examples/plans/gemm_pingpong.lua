@@ -12,14 +12,13 @@ plan:split_off("b", "put_b")
 plan:split("m", 2, {"load_a", "put_a", "mma", "epilogue", "store_c"})
 plan:split("n", 2, {"load_b", "put_b"})
 
+-- The second group copies before it multiplies, as the first one needs what it copies for its next product.
+local orders = {{"mma", "put_a", "put_b", "load_a", "load_b"}, {"put_a", "put_b", "load_a", "load_b", "mma"}}
+local ahead = {put_a=1, put_b=1, load_a=2, load_b=2}
 for i = 0, 1 do
   local lane = "c" .. i
   plan:lane(lane, {warps=4, columns=4, priority=1})     -- 128 x 64 of the sums in each wave
-  plan:append("mma." .. i, {lane=lane})
-  plan:append("put_a." .. i, {lane=lane, at=1})
-  plan:append("put_b." .. i, {lane=lane, at=1})
-  plan:append("load_a." .. i, {lane=lane, at=2})
-  plan:append("load_b." .. i, {lane=lane, at=2})
+  for _, task in ipairs(orders[i + 1]) do plan:append(task .. "." .. i, {lane=lane, at=ahead[task]}) end
   plan:append("epilogue." .. i, {lane=lane})
   plan:append("store_c." .. i, {lane=lane})
 end
@@ -29,4 +28,5 @@ plan:grid{raster="rows", group=8, chiplets=8}
 plan:fill_waits()
 plan:wait("mma.1", {{"mma.0", distance=0}})             -- the groups do not multiply at the same time
 plan:wait("mma.0", {{"mma.1", distance=1}})
+plan:wait("put_a.0", {{"put_b.1", distance=0}})         -- nor copy at the same time
 return plan
