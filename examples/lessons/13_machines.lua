@@ -167,13 +167,14 @@ x = plan:simulate()]]},
     answer = "2", because = "Three take 72 KB. So the LDS decides, and with two the copies cannot be far ahead of the products."},
   {claim = "it waits for loads, with two stages", that = "plan:check() and x.ii > 1.05 * x.bound and not third_fits()"},
   {text = [[
-Three stages of a smaller tile fit: 192 rows in three lanes, 64 each, take 60 KB. Then the copies are no longer late. But a
-smaller tile loads more for each product, and memory binds.]]},
+Three stages of a smaller tile fit: 192 rows in three lanes, 64 each, take 60 KB. Then the lane that copies hardly waits: its
+copies and a meeting with the others are an iteration. But a smaller tile loads more for each product.]]},
   {code = [[
 cdna = plan_for("mi300x", {m=192, n=128, k=32}, 3, 3, 4)
 y = cdna:simulate()
 print(("%.0f and %.0f TFLOP/s"):format(x.tflops, y.tflops))]]},
-  {claim = "with three stages it does not wait, and is no faster", that = "cdna:check() and y.tflops < x.tflops and y.ii < 1.01 * y.bound"},
+  {claim = "with three stages it is nearer to its bound, and no faster",
+    that = "cdna:check() and y.tflops < x.tflops and y.ii / y.bound < 0.95 * x.ii / x.bound"},
   {text = [[
 The order of the chiplets is not in this: the model has one cache that all share, and not the L2 of each chiplet.
 

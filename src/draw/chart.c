@@ -356,6 +356,8 @@ struct reason event_held_for(const struct plan *p, const struct event *e)
 	struct reason r = { e->cause, e->cause_task };
 	int found = 0;
 
+	if (e->held == CAUSE_MEETING)
+		return (struct reason){ e->held, e->held_task };
 	if (e->cause != CAUSE_SEU && e->cause != CAUSE_MEMORY)
 		return r;
 	r = (struct reason){ CAUSE_WAIT, NONE };
