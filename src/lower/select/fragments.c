@@ -4,8 +4,8 @@
 
 enum { FRAGMENT_MOST = 4096 };		/* elements a thread: no target has that many registers */
 
-/* Where warps share rows and no value that the phase computes has any, each is taken for one row, so that two columns of a 16-bit type
- * are a word. */
+/* Where warps share rows and no value that the phase computes has any rows, each value is taken for one row, so that two of its
+ * columns are a word if its type has 16 bits. */
 static bool is_one_row(struct lowering *c)
 {
 	if (c->one_row == ROW_UNKNOWN) {
@@ -79,7 +79,8 @@ static enum err_code lay_out_words(struct lowering *c, const struct buffer *b, s
 
 	if (bits < 32)
 		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' cannot keep in registers what it loads: a thread does not copy "
-			"at least 4 bytes at once, as neighbours of the tile are not neighbours in memory, or rows begin anywhere", s->name);
+			"at least 4 bytes at once, as neighbours of the tile are not neighbours in memory, or rows begin anywhere",
+			s->name);
 	if (accesses % threads)
 		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' cannot keep in registers what it loads: %lld accesses of %lld bytes "
 			"are no multiple of the lane's %lld threads", s->name, (long long)accesses, (long long)bits / 8,

@@ -293,7 +293,8 @@ enum err_code find_matrix_instruction(struct lowering *c, const struct stask *s,
 	if (!by && s->work.sparse && instruction_for(c->k, seu_of(c->k, (int)(s - c->g->tasks.v)), &(struct work){
 	    .type = s->work.type }))
 		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' expands its first operand itself, for which %s has no "
-			"instructions: expand it in a task, p:task(\"expand\", function() return a:expand(e, axis) end)", s->name, t->name);
+			"instructions: expand it in a task, p:task(\"expand\", function() return a:expand(e, axis) end)",
+			s->name, t->name);
 	if (!by || f->kind != FRAG_FULL || c->lane->warps % by->warps)
 		return err_set(e, ERR_ILLEGAL, s->loc, "'%s': "
 			"a product of %s, %lld x %lld on %d warp%s, is not lowered for %s, which multiplies %s, by %s",
@@ -510,8 +511,9 @@ static void add_pairs(struct lowering *c, const struct kentry *x, const struct p
 	o->u.pairs.inside = inside;
 }
 
-/* Should the compiler know that what the accumulator holds is of no use? Not where there are registers for all values of the loop: to leave
- * such kernels as they are is safe, while of some ptxas made each product wait for itself, as if there were too few. */
+/* Should the compiler know that what the accumulator holds is of no use? Not where there are registers for all values of
+ * the loop: without that word such kernels are compiled well, and with it ptxas made each product of some wait for itself, as
+ * if registers were too few. */
 static bool begins_fresh(const struct lowering *c, const struct kentry *x, const struct node *mma)
 {
 	return mma->ref == NONE && !has_registers_for_all(c, x->task, 0);

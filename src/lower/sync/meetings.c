@@ -150,7 +150,8 @@ static void add_own_accesses(struct meeting_points *x, int entry)
 
 	for (int i = 0; i < k->plan->entries.n; i++)
 		if (entry_at(x, i)->lane == entry_at(x, entry)->lane && x->part[i] == PART_LOOP &&
-		    stask_of_entry(x, i)->phase == k->phase && i != entry && graph_holds_storage(k->plan->graph, &stask_of_entry(x, i)->reads, buffer)) {
+		    stask_of_entry(x, i)->phase == k->phase && i != entry &&
+		    graph_holds_storage(k->plan->graph, &stask_of_entry(x, i)->reads, buffer)) {
 			add_order(x, i, entry, 0, false);
 			add_order(x, entry, i, k->plan->versions[buffer], false);
 		}
