@@ -313,9 +313,9 @@ static double index_depth(const struct role_op *o)
 
 /* Copies by threads whose addresses do not go on by strides. If they are unrolled, the compiler computes before the loop
  * what a thread's position adds to their addresses, and for all of them together what the iteration adds; so each
- * takes an addition and its condition. In a loop, or where an index is read from shared memory, the instructions of a round
- * depend on each other, and rounds do not overlap, as these reads and the copies keep their order. Single elements, which
- * go through registers and are not traced, are priced as if all instructions of a round did. */
+ * takes an addition and its condition. In a loop rounds do not overlap, and the longest chain of a round's instructions
+ * counts; all of them, where an index is read from shared memory, as these reads and the copies keep their order, and for
+ * single elements, which go through registers. */
 static struct op_cost price_addressed_copies(const struct cost_context *x, const struct role_op *o, double rounds)
 {
 	bool unrolled = role_unrolls_accesses(o, (int64_t)lane_threads(x)), by_value = false;
@@ -330,10 +330,10 @@ static struct op_cost price_addressed_copies(const struct cost_context *x, const
 		s.lane += depth * x->vector->chain;
 		return s;
 	}
-	depth += unrolled ? COPY + num_depth(o->u.move.inside) : ROUND;
-	depth = elements ? n : depth;
+	/* measured: a gather of 128 x 32 bf16 with two, four, eight warps takes 810, 510, 350 cycles, flags included */
+	depth = elements || by_value ? n : ROUND + depth;
 	s = instructions(x, rounds * n * lane_threads(x));
-	s.lane = fmax(s.lane, rounds * (depth * x->vector->chain + x->vector->latency));
+	s.lane = fmax(s.lane, rounds * (depth * x->vector->chain + (unrolled ? 0 : x->vector->latency)));
 	return s;
 }
 
