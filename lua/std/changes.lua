@@ -733,8 +733,8 @@ end
 -- all of a second operand; in columns each makes its own.
 local function make_directly(x, s)
   for _, value in ipairs(x.task[s[2]].reads) do
-    local b, writer, lane = x.buffer[value], x.writer[value], s[3].lane
     local name, made = (draft.slice_of(value)), nil
+    local b, writer, lane = x.buffer[value] or x.buffer[name], x.writer[value], s[3].lane
     for _, other in draft.each(x.draft, "append") do
       made = made or writer and other[2] == writer.name and other[3].lane
     end
@@ -750,14 +750,15 @@ local function make_directly(x, s)
   end
 end
 
-local function fetches(x)
+-- directs: only operands that are made where they are multiplied.
+local function fetches(x, directs)
   local synchronous, seen = {}, {}
   for _, unit in ipairs(x.plan.device.seus) do synchronous[unit.name] = unit.kind == "matrix" and not unit.async end
   for _, region in ipairs(x.regions) do
     for _, s in ipairs(region) do
       local base, slice = draft.slice_of(s[2])
       if x.task[s[2]].kind == "mma" and synchronous[s[3].seu] then
-        if not slice then fetch_ahead(x, s) end
+        if not slice and not directs then fetch_ahead(x, s) end
         if not seen[base] then make_directly(x, s) end
         seen[base] = true
       end
@@ -859,6 +860,13 @@ end
 function changes.fetches(plan)
   local x = describe(plan)
   fetches(x)
+  return x.list
+end
+
+-- The latter alone.
+function changes.directs(plan)
+  local x = describe(plan)
+  fetches(x, true)
   return x.list
 end
 

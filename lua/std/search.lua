@@ -18,7 +18,8 @@ local SIMULATED <const>, MEASURED <const> = 2000, 32   -- trials, unless the cal
 local FEW <const> = 200                                -- trials, to find a tile that has a plan
 local EQUAL <const> = 0.001                            -- relative: times nearer than this are equal
 local CHECKED <const> = 64                             -- of the best plans, if check() refuses one after the other
-local FETCHING <const> = 32                            -- of the best plans, tried with operands fetched ahead
+local OPERANDS <const> = 32                            -- of the best plans, tried with operands made or fetched otherwise
+local IN_VAIN <const> = 4                              -- ... unless the first few have none that could be
 
 local known = {"seconds", "trials", "measure", "tile", "seed", "fresh", "show", "progress", "compile", "fetch"}
 
@@ -227,13 +228,67 @@ local function nearest(s, bound, device, wanted)
   return nil, table.concat(lines)
 end
 
+-- Does a matrix unit that holds its lane make the products of a plan with these traits?
+local function is_synchronous(device, traits)
+  if traits.unit > 0 then return true end               -- the second unit, which is synchronous
+  for _, unit in ipairs(device.seus) do
+    if unit.kind == "matrix" then return not unit.async end
+  end
+  return false
+end
+
+-- What the best plans with synchronous products are if operands are made where they are multiplied, or also fetched ahead if o.fetch
+-- (changes.lua): a list of {plan=, predicted=, traits=}, the fastest first. The search itself knows neither.
+local function with_other_operands(s, bound, device, o)
+  local list, tried, known = {}, 0, {}
+  -- Adds what the change makes of the plan, if that is legal, and returns it.
+  local function add(plan, change, traits)
+    local p = plan:copy()
+    local good = pcall(function()
+      for _, statement in ipairs(change.list) do p[statement[1]](p, table.unpack(statement, 2)) end
+    end)
+    local script = good and p:script()
+    if not script or known[script] or not p:check() then return end
+    known[script] = true
+    list[#list + 1] = {plan = p, predicted = p:simulate{events = 0}.seconds, traits = traits}
+    return list[#list]
+  end
+  for _, x in ipairs(s:found()) do
+    if tried == OPERANDS or (tried == IN_VAIN and not list[1]) then break end
+    if x.priced and is_synchronous(device, x.traits) then
+      local plan, traits = rebuild(bound, device, s:plan(x.trial)), {made = 2}
+      for name, value in pairs(x.traits) do traits[name] = value end
+      tried = tried + 1
+      for _, change in ipairs((o.fetch and changes.fetches or changes.directs)(plan)) do add(plan, change, traits) end
+    end
+  end
+  -- Where values need no slots any more, other tiles fit.
+  local function is_faster(a, b) return a.predicted < b.predicted end
+  table.sort(list, is_faster)
+  local best = list[1]
+  while best do
+    local from = best
+    for _, change in ipairs(o.tile and {} or changes.of(from.plan)) do
+      local new = change.list[1][1] == "propagate" and add(from.plan, change, from.traits)
+      if new and is_faster(new, best) then best = new end
+    end
+    if best.predicted > (1 - EQUAL) * from.predicted then break end
+  end
+  table.sort(list, is_faster)
+  return list
+end
+
 -- The best plan that check() accepts, too. The search itself checks the plan and prices its kernel, but leaves out the proof
--- that the kernel is right, and takes plans without a kernel last. With compile: the best whose kernel the compiler makes well
--- (unspilled.lua). nil and why not: check() refuses each of the best.
-local function best_legal(s, bound, device, compile)
-  local rank, refused, found = 0, nil, s:found()
+-- that the kernel is right, and takes plans without a kernel last. Plans with other operands come by their time. With o.compile: the
+-- best whose kernel the compiler makes well (unspilled.lua). nil and why not: check() refuses each of the best.
+local function best_legal(s, bound, device, o)
+  local rank, other, refused, found, others = 0, 1, nil, s:found(), with_other_operands(s, bound, device, o)
   local function next_legal()
-    while rank < math.min(#found, (compile and 4 or 1) * CHECKED) do
+    while rank < math.min(#found, (o.compile and 4 or 1) * CHECKED) do
+      if others[other] and (others[other].predicted < found[rank + 1].seconds or not found[rank + 1].priced) then
+        other = other + 1
+        return others[other - 1].plan
+      end
       rank = rank + 1
       local plan = rebuild(bound, device, s:plan(found[rank].trial))
       local good, problems = plan:check()
@@ -242,26 +297,8 @@ local function best_legal(s, bound, device, compile)
     end
   end
   local best = nil
-  if compile then best = unspilled.first(next_legal) else best = next_legal() end
+  if o.compile then best = unspilled.first(next_legal) else best = next_legal() end
   return best, refused
-end
-
--- Of the best plans, and of what they are if synchronous products have operands fetched ahead, or made where they are multiplied
--- (changes.lua), the fastest one.
-local function best_fetching(s, bound, device, best)
-  local least, found = best:simulate{events = 0}.seconds, s:found()
-  for rank = 1, math.min(#found, FETCHING) do
-    local plan = rebuild(bound, device, s:plan(found[rank].trial))
-    for _, change in ipairs(changes.fetches(plan)) do
-      local p = plan:copy()
-      local good = pcall(function()
-        for _, statement in ipairs(change.list) do p[statement[1]](p, table.unpack(statement, 2)) end
-      end)
-      local seconds = good and p:check() and p:simulate{events = 0}.seconds
-      if seconds and seconds < least then best, least = p, seconds end
-    end
-  end
-  return best
 end
 
 -- Search in the model. Returns the search, why it ended, and its counts, also a plan if none of its own is legal; or nil and why there is
@@ -287,7 +324,7 @@ end
 local function measure(searches, bound, device, found, counts, o, most, watch)
   local s = searches[1]
   return trials.run(s, bound, device, found, {trials = most, seconds = o.seconds, seed = o.seed, fresh = o.fresh,
-    bound = counts.bound_seconds, make = function(search, trial)
+    bound = counts.bound_seconds, others = with_other_operands(s, bound, device, o), make = function(search, trial)
       local statements, tile = search:plan(trial)
       return rebuild(bound, device, statements, tile)
     end,
@@ -356,9 +393,8 @@ local function search(bound, device, found, o, watch)
   local m = found and ended ~= "interrupted" and measure(searches, bound, device, found, counts, o, most, watch) or nil
   local best = m and m.best
   local plan, problems = best and best.plan
-  if not plan then plan, problems = best_legal(s, bound, device, o.compile) end
+  if not plan then plan, problems = best_legal(s, bound, device, o) end
   if not plan then return nil, problems end
-  if o.fetch and not best then plan = best_fetching(s, bound, device, plan) end
   return answer(plan, counts, m and m.ended or ended, m and m.why, {history = history_of(searches, m),
     measured = best and {ms = best.score, min = best.min, max = best.max}, measurements = m and m.results or {}})
 end
