@@ -734,11 +734,11 @@ end
 local function make_directly(x, s)
   for _, value in ipairs(x.task[s[2]].reads) do
     local name, made = (draft.slice_of(value)), nil
-    local b, writer, lane = x.buffer[value] or x.buffer[name], x.writer[value], s[3].lane
+    local b, writer, lane = x.buffer[value] or x.buffer[name], x.writer[value] or x.writer[name], s[3].lane
     for _, other in draft.each(x.draft, "append") do
       made = made or writer and other[2] == writer.name and other[3].lane
     end
-    if b and b.scope == "shared" and writer.kind == "compute" and not writer.name:find "^fetch_" and made == lane and
+    if b and writer and b.scope == "shared" and writer.kind == "compute" and not writer.name:find "^fetch_" and made == lane and
       pcall(function() x.plan:copy():direct{name} end) then
       local reason, options = "an operand is made where it is multiplied", lane_options(x, lane)
       local warps = options.warps or 4

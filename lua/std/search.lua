@@ -237,6 +237,16 @@ local function is_synchronous(device, traits)
   return false
 end
 
+-- The traits of a plan that a change makes of one with these traits: another tile, if it has one.
+local function changed_traits(traits, plan)
+  local all = {made = 2}
+  for name, value in pairs(traits) do
+    local axis = name:match "^tile (.*)"
+    all[name] = axis and plan.tile[axis] and math.log(plan.tile[axis], 2) or value
+  end
+  return all
+end
+
 -- What the best plans with synchronous products are if operands are made where they are multiplied, or also fetched ahead if o.fetch
 -- (changes.lua): a list of {plan=, predicted=, traits=}, the fastest first. The search itself knows neither.
 local function with_other_operands(s, bound, device, o)
@@ -250,16 +260,17 @@ local function with_other_operands(s, bound, device, o)
     local script = good and p:script()
     if not script or known[script] or not p:check() then return end
     known[script] = true
-    list[#list + 1] = {plan = p, predicted = p:simulate{events = 0}.seconds, traits = traits}
+    local simulated, tl = core.try(p.simulate, p, {events = 0})
+    if not simulated then return end                    -- of too many events
+    list[#list + 1] = {plan = p, predicted = tl.seconds, traits = changed_traits(traits, p)}
     return list[#list]
   end
   for _, x in ipairs(s:found()) do
     if tried == OPERANDS or (tried == IN_VAIN and not list[1]) then break end
     if x.priced and is_synchronous(device, x.traits) then
-      local plan, traits = rebuild(bound, device, s:plan(x.trial)), {made = 2}
-      for name, value in pairs(x.traits) do traits[name] = value end
+      local plan = rebuild(bound, device, s:plan(x.trial))
       tried = tried + 1
-      for _, change in ipairs((o.fetch and changes.fetches or changes.directs)(plan)) do add(plan, change, traits) end
+      for _, change in ipairs((o.fetch and changes.fetches or changes.directs)(plan)) do add(plan, change, x.traits) end
     end
   end
   -- Where values need no slots any more, other tiles fit.
@@ -272,7 +283,7 @@ local function with_other_operands(s, bound, device, o)
       local new = change.list[1][1] == "propagate" and add(from.plan, change, from.traits)
       if new and is_faster(new, best) then best = new end
     end
-    if best.predicted > (1 - EQUAL) * from.predicted then break end
+    if not (best.predicted < (1 - EQUAL) * from.predicted) then break end
   end
   table.sort(list, is_faster)
   return list
@@ -281,8 +292,8 @@ end
 -- The best plan that check() accepts, too. The search itself checks the plan and prices its kernel, but leaves out the proof
 -- that the kernel is right, and takes plans without a kernel last. Plans with other operands come by their time. With o.compile: the
 -- best whose kernel the compiler makes well (unspilled.lua). nil and why not: check() refuses each of the best.
-local function best_legal(s, bound, device, o)
-  local rank, other, refused, found, others = 0, 1, nil, s:found(), with_other_operands(s, bound, device, o)
+local function best_legal(s, bound, device, o, others)
+  local rank, other, refused, found = 0, 1, nil, s:found()
   local function next_legal()
     while rank < math.min(#found, (o.compile and 4 or 1) * CHECKED) do
       if others[other] and (others[other].predicted < found[rank + 1].seconds or not found[rank + 1].priced) then
@@ -295,6 +306,8 @@ local function best_legal(s, bound, device, o)
       if good then return plan end
       refused = refused or ("no legal plan found; the fastest of %s: %s"):format(count(#found, "candidate"), tostring(problems))
     end
+    other = other + 1
+    return others[other - 1] and others[other - 1].plan
   end
   local best = nil
   if o.compile then best = unspilled.first(next_legal) else best = next_legal() end
@@ -320,11 +333,11 @@ local function find(bound, device, o, most, measured, watch)
   return s, ended, counts
 end
 
--- searches: takes the searches that are made of other tiles, too.
-local function measure(searches, bound, device, found, counts, o, most, watch)
+-- searches: takes the searches that are made of other tiles, too. others: further candidates.
+local function measure(searches, others, bound, device, found, counts, o, most, watch)
   local s = searches[1]
   return trials.run(s, bound, device, found, {trials = most, seconds = o.seconds, seed = o.seed, fresh = o.fresh,
-    bound = counts.bound_seconds, others = with_other_operands(s, bound, device, o), make = function(search, trial)
+    bound = counts.bound_seconds, others = others, make = function(search, trial)
       local statements, tile = search:plan(trial)
       return rebuild(bound, device, statements, tile)
     end,
@@ -389,11 +402,11 @@ local function search(bound, device, found, o, watch)
   local s, ended, counts, only = find(bound, device, o, found and math.maxinteger or most, found ~= nil, watch)
   if not s then return nil, ended end
   if only then return answer(only, counts, ended, endings.repaired, {history = history_of{s}, measurements = {}}) end
-  local searches = {s}
-  local m = found and ended ~= "interrupted" and measure(searches, bound, device, found, counts, o, most, watch) or nil
+  local searches, others = {s}, ended == "interrupted" and {} or with_other_operands(s, bound, device, o)
+  local m = found and ended ~= "interrupted" and measure(searches, others, bound, device, found, counts, o, most, watch) or nil
   local best = m and m.best
   local plan, problems = best and best.plan
-  if not plan then plan, problems = best_legal(s, bound, device, o) end
+  if not plan then plan, problems = best_legal(s, bound, device, o, others) end
   if not plan then return nil, problems end
   return answer(plan, counts, m and m.ended or ended, m and m.why, {history = history_of(searches, m),
     measured = best and {ms = best.score, min = best.min, max = best.max}, measurements = m and m.results or {}})

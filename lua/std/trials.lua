@@ -124,10 +124,10 @@ local function add_found(list, search, added, make, order)
   return list
 end
 
--- The first candidates, by predicted time. others: what changes make of the search's.
+-- The first candidates, by predicted time. others: plans that changes make of the search's.
 local function candidates(search, added, bound, device, make, others)
   local list = add_found({}, search, added, make, "order")
-  for _, c in ipairs(others) do list[#list + 1] = c end
+  for _, c in ipairs(others or {}) do list[#list + 1] = c end
   for _, c in ipairs(from_other_sizes(bound, device)) do add_from_store(list, c) end
   table.sort(list, function(a, b)
     if a.predicted ~= b.predicted then return a.predicted < b.predicted end
@@ -172,7 +172,7 @@ local function refiner(first, added, bound, device, o)
 end
 
 -- Measure what a search found; returns what measure() does. o: trials, seconds, seed, fresh, progress; bound: of all shapes,
--- in seconds; make: search, trial -> plan; others: further candidates; search: a function that runs a search and returns why it ended;
+-- in seconds; make: search, trial -> plan; others: further candidates or nil; search: a function that runs a search and returns why it ended;
 -- server: nil for the attached device's.
 function trials.run(search, bound, device, found, o)
   local seed, added = o.seed or 1, {[search] = {}}

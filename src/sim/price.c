@@ -398,7 +398,10 @@ static int next_product(const struct plan *p, int entry, bool *later)
 		const struct stask *s = &p->graph->tasks.v[p->entries.v[k].task];
 
 		*later = k < entry;
-		if (p->entries.v[k].lane == en->lane && s->loop == loop && s->kind == TASK_MMA)
+		if (*later && loop == NONE)
+			return NONE;
+		if (p->entries.v[k].lane == en->lane && s->loop == loop && s->phase == p->graph->tasks.v[en->task].phase &&
+		    s->kind == TASK_MMA)
 			return k;
 	}
 	return NONE;
@@ -417,9 +420,11 @@ static int covering_product(const struct plan *p, int entry)
 	return next;
 }
 
-/* Warps that share a quarter's unit wait each for itself, while others multiply. */
+/* Divide what the waits of the sTask cost by the number of warps that share a quarter's unit, as each of them waits for itself,
+ * while others multiply. */
 static void share_waits(struct price *x, const struct plan *p, int phase, int task, double sharing)
 {
+	x->tasks[task].sharing = sharing;
 	for (int w = 0; w < p->waits.n; w++)
 		if (p->waits.v[w].task == task)
 			x->phases[phase].wait[w] /= sharing;
@@ -594,8 +599,8 @@ void price_entry(const struct price *x, const struct plan *p, int entry, double 
 		if (s->kind == SEU_VECTOR) {
 			c->cost.busy = work.busy + t->before.unit + t->after.unit;
 			c->cost.alone = work.alone;
-			if (t->fetches)		/* as share_waits */
-				c->cost.latency /= fmax(1, lane_warps(p, p->entries.v[entry].lane) / (double)QUARTERS);
+			if (t->fetches)
+				c->cost.latency /= fmax(1, t->sharing);
 			c->fixed = lane;
 		} else if (s->kind == SEU_MATRIX && t->steps > 0 && !t->fetches) {
 			c->cost.latency = 0;	/* nothing that the lane does next is for the sum */

@@ -65,8 +65,9 @@ struct task_price {
 					 * when the lane continues; NONE: it does not wait */
 	double steps;			/* instructions of its product */
 	bool fetches;			/* it fetches operands itself */
-	double fetch_lane, fetch_latency;	/* ... in so many cycles of the lane, which are in `before`, as are those in
-					 * which it waits for the first word of each fetch */
+	double fetch_lane, fetch_latency;	/* ... in so many cycles of the lane, which are in `before` and `after`, as are
+					 * those in which it waits for the first word of each fetch */
+	double sharing;			/* warps that share a quarter's matrix unit and wait each for itself; 0: one */
 	double boxes, issued;		/* boxes for the copy engine; those that one thread issues */
 	double row_boxes;		/* boxes of a row each, which threads of all warps issue */
 	double copies;			/* operations that issue boxes */

@@ -300,8 +300,8 @@ static struct op_cost price_store_ring(const struct cost_context *x, const struc
 	return s;
 }
 
-/* ... and how many of them depend on each other: those of the index that takes the longest, then a multiplication and
- * an addition for each dimension. */
+/* How many of the instructions that compute an element's address depend on each other: those of the index that takes the
+ * longest, then a multiplication and an addition for each dimension. */
 static double index_depth(const struct role_op *o)
 {
 	double depth = 0;
@@ -311,6 +311,14 @@ static double index_depth(const struct role_op *o)
 	return depth + o->u.move.rank;
 }
 
+static bool is_indexed_by_value(const struct role_op *o)
+{
+	for (int d = 0; d < o->u.move.rank; d++)
+		if (o->u.move.index[d].value)
+			return true;
+	return false;
+}
+
 /* Copies by threads whose addresses do not go on by strides. If they are unrolled, the compiler computes before the loop
  * what a thread's position adds to their addresses, and for all of them together what the iteration adds; so each
  * takes an addition and its condition. In a loop rounds do not overlap, and the longest chain of a round's instructions
@@ -318,22 +326,21 @@ static double index_depth(const struct role_op *o)
  * single elements, which go through registers. */
 static struct op_cost price_addressed_copies(const struct cost_context *x, const struct role_op *o, double rounds)
 {
-	bool unrolled = role_unrolls_accesses(o, (int64_t)lane_threads(x)), by_value = false;
+	bool unrolled = role_unrolls_accesses(o, (int64_t)lane_threads(x)), by_value = is_indexed_by_value(o);
 	double depth = index_depth(o), n = ROUND + index_instructions(o) + num_instructions(o->u.move.address);
 	bool elements = (double)o->u.move.run * dtype_bits(o->u.move.type) / 8.0 < BANK_BYTES;
 	struct op_cost s;
 
-	for (int d = 0; d < o->u.move.rank; d++)
-		by_value |= o->u.move.index[d].value != NULL;
 	if (unrolled && !by_value && !elements) {
 		s = instructions(x, rounds * (COPY + varying_instructions(o->u.move.inside)) * lane_threads(x));
 		s.lane += depth * x->vector->chain;
 		return s;
 	}
-	/* measured: a gather of 128 x 32 bf16 with two, four, eight warps takes 810, 510, 350 cycles, flags included */
-	depth = elements || by_value ? n : ROUND + depth;
+	double chain = elements || by_value ? n : ROUND + depth;	/* instructions that depend on each other */
 	s = instructions(x, rounds * n * lane_threads(x));
-	s.lane = fmax(s.lane, rounds * (depth * x->vector->chain + (unrolled ? 0 : x->vector->latency)));
+	/* measured: a gather of 128 x 32 bf16 with two, four, eight warps, unrolled, takes 810, 510, 350 cycles, flags
+	 * included, which leaves no latency for its reads of indices */
+	s.lane = fmax(s.lane, rounds * (chain * x->vector->chain + (unrolled ? 0 : x->vector->latency)));
 	return s;
 }
 
@@ -369,9 +376,8 @@ static struct op_cost price_load_dma(const struct cost_context *x, const struct 
 	struct op_cost s = instructions(x, (COPY + varying_instructions(o->u.move.inside)) * price_dma(x, o) *
 		x->program->target->warp);
 
-	for (int d = 0; d < o->u.move.rank; d++)
-		if (o->u.move.index[d].value)
-			s = op_cost_sum(s, price_addressed_copies(x, o, (double)role_dma_copies(o, (int64_t)lane_threads(x))));
+	if (is_indexed_by_value(o))
+		s = op_cost_sum(s, price_addressed_copies(x, o, (double)role_dma_copies(o, (int64_t)lane_threads(x))));
 	return s;
 }
 
@@ -506,14 +512,24 @@ static double fragment_ratio(const struct cost_context *x, const struct role_op 
 	return fmax(1, ceil(sectors) * SECTOR_BYTES / moved);
 }
 
-/* Do copies of chunks begin and end where sectors do? If the rows of the tensor and those of the tile are complete sectors, as the
- * tile begins at a multiple of its columns. */
+/* Of what a last index is made of: a tile begins at a multiple of its columns, and chunks go on from there. */
+static int64_t alignment_of_column(const void *ctx, enum var v, int of)
+{
+	(void)of;
+	return v == VAR_LO ? *(const int64_t *)ctx : SECTOR_BYTES;
+}
+
+/* Do copies of chunks begin and end where sectors do? If the rows of the tensor, those of the tile, and where these begin are
+ * multiples of a sector. */
 static bool copies_sectors(const struct cost_context *x, const struct role_op *o, double bytes)
 {
 	const struct tensor *t = &x->source->tensors.v[o->u.move.tensor];
-	double row = (double)x->source->axes.v[t->dim[t->rank - 1]].size * bytes;
+	const struct role_index *last = &o->u.move.index[o->u.move.rank - 1];
+	const struct axis *axis = &x->source->axes.v[t->dim[t->rank - 1]];
+	double row = (double)(axis->multiple ? axis->multiple : axis->size) * bytes;
 
-	return o->what == DO_LOAD_THREADS && !o->u.move.shifted && !o->u.move.down &&
+	return o->what == DO_LOAD_THREADS && !o->u.move.shifted && !o->u.move.down && !last->value &&
+		(double)num_alignment(last->at, SECTOR_BYTES, alignment_of_column, &o->u.move.cols) * bytes >= SECTOR_BYTES &&
 		(double)o->u.move.run * bytes >= MATRIX_ROW_BYTES && fmod(row, SECTOR_BYTES) == 0 &&
 		fmod((double)o->u.move.cols * bytes, SECTOR_BYTES) == 0;
 }

@@ -647,7 +647,7 @@ local function seconds(weights, own_table)
     local y = p:carry("y", {i, j}, 0)
     p:loop(k, function() y:add(p:mma("mma", p:load("load_x", X, {row, k}), p:load("load_w", W, {expert, c, j, k}))) end)
     Y:store("store_y", p:task("convert", function() return y:to "bf16" end))
-  end){b = 64, i = 128, c = 32, j = 128, k = 8192}
+  end){b = 64, i = 64, c = 32, j = 128, k = 8192}
   local plan = mr.plan(bound:graph{tile = {k = 64}}, mr.device "h200")
   plan:lane("p0", {warps = 4})
   for _, t in ipairs(plan.tasks) do plan:append(t.name) end

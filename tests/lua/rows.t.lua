@@ -83,7 +83,8 @@ local sums = search(mr.program("sums", function(p)
   end)
   O:store("o", s + 0)
 end){m = 65536, n = 256})
-ok(sums.seconds < 200e-6 and sums.plan.graph.tiles > 20, "sums of few columns use more EUs", sums)
+-- 16 columns of bf16 are a complete sector.
+ok(sums.seconds < 200e-6 and sums.plan.graph.tiles >= 16, "sums of few columns use more EUs", sums)
 
 local none, why = search(softmax(8192, 2048, "f32"), {m = 16})
 like(why, "\n  try: without tile=, or with tile={m=%d, n=2048}, of which there is a plan of 0%.0%d+ ms$", "no legal plan: another tile has one")

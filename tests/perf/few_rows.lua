@@ -68,12 +68,12 @@ for _, x in ipairs(programs) do
       plans[i] = plan
       words[i] = plan and ("%.2f"):format(plans[i]:simulate().seconds * 1e6) or why
     end
-    local best = mr.search(bound, device, {measure = false})
+    local best = assert(mr.search(bound, device, {measure = false}))
     local line = ("%-20s predicted us: wgmma %8s, mma.sync %8s, the search %8.2f by %s"):format(name, words[1], words[2],
       best.seconds * 1e6, unit_of(best.plan))
     local names = {"wgmma", "mma.sync"}
     if mr.attached() then
-      local found = mr.search(bound, device, {seconds = seconds, fresh = true})
+      local found = assert(mr.search(bound, device, {seconds = seconds, fresh = true}))
       plans[3], names[3] = found.plan, "the search by " .. unit_of(found.plan)
     end
     for i, plan in ipairs{plans[1] or false, plans[2] or false, plans[3] or false} do

@@ -255,6 +255,10 @@ local function print_levels(x)
   end
   if not predicts then list = without_spills(list) end
   time(list)
+  if not list[1] then
+    print(text_of(x) .. ": no plan whose kernel keeps its registers")
+    return false
+  end
   local best, all, right, cells = {}, math.huge, true, {}
   for _, y in ipairs(list) do
     if y.ms and (not best[y.level] or y.ms < best[y.level].ms) then best[y.level] = y end
