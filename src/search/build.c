@@ -316,7 +316,7 @@ uint64_t build_hash(const struct choice *c, const struct plan *p)
 
 uint64_t build_hash_without_raster(const struct choice *c, const struct plan *p)
 {
-	/* which tiles EUs of a cluster have, and so what they can share, depends on the raster */
+	/* the axis along which a cluster's tiles lie */
 	int along = p->grid.cluster > 1 ? 1 + 2 * (int)p->grid.raster + (p->grid.group > 1) : 0;
 	const int64_t numbers[] = { c->split_off, c->ways, c->split, c->warps, c->replicas, c->load_warps, c->load_registers,
 		c->copied_loads, p->grid.eus, p->grid.cluster, along };

@@ -18,7 +18,8 @@ NODISCARD enum err_code build_plan(const struct space *s, const struct choice *c
 /* Equal if choices have the same plan, and hardly ever otherwise. p: before plan_repair_waits. c adds the tile and
  * how it is split over lanes, which only p's graph says, and warps and replicas, as of p's lanes nothing is hashed. */
 uint64_t build_hash(const struct choice *c, const struct plan *p);
-/* Equal, too, if the plans differ only in the order of tiles: they have the same waits and problems. */
+/* Equal, too, if the plans differ only in the order of tiles: they have the same waits and problems. Of plans with clusters the axis
+ * that neighbours in a cluster lie along must be the same, as loads may be shared only there. */
 uint64_t build_hash_without_raster(const struct choice *c, const struct plan *p);
 /* Equal if plan_repair_waits finds the same waits and versions, and hardly ever otherwise. That depends on which
  * sTasks are where and when and on their dependences, but not on how large tiles are, nor, beyond a few, on how
