@@ -455,18 +455,23 @@ static int plan_split_l(lua_State *L)
 	return 0;
 }
 
+/* The names of a list of values, the last argument, at this index. */
+static int push_values(lua_State *L, int index, const char *method, const char ***values)
+{
+	lua_settop(L, index);
+	if (lua_type(L, index) != LUA_TTABLE)
+		throw_type(L, index, method, "list of values");
+	return push_names(L, index, method, "value", values);
+}
+
 /* plan:fetch(product, {value, ...}) */
 static int plan_fetch_l(lua_State *L)
 {
 	struct history *h = plan_arg(L, "fetch");
 	const char *product = check_text(L, 2, "fetch", "product");
 	const char **values;
-	int n;
+	int n = push_values(L, 3, "fetch", &values);
 
-	lua_settop(L, 3);
-	if (lua_type(L, 3) != LUA_TTABLE)
-		throw_type(L, 3, "fetch", "list of values");
-	n = push_names(L, 3, "fetch", "value", &values);
 	EDIT(fetch, h, product, values, n);
 	return 0;
 }
@@ -476,12 +481,8 @@ static int plan_direct_l(lua_State *L)
 {
 	struct history *h = plan_arg(L, "direct");
 	const char **values;
-	int n;
+	int n = push_values(L, 2, "direct", &values);
 
-	lua_settop(L, 2);
-	if (lua_type(L, 2) != LUA_TTABLE)
-		throw_type(L, 2, "direct", "list of values");
-	n = push_names(L, 2, "direct", "value", &values);
 	EDIT(direct, h, values, n);
 	return 0;
 }

@@ -187,10 +187,12 @@ function draft.join(d)
 end
 
 -- The statements that shape the graph, which come first.
+local shaping <const> = {split_off = true, fetch = true, direct = true, split = true}
+
 function draft.shaping(d)
   local list = {}
   for _, s in ipairs(d.list) do
-    if s[1] == "split_off" or s[1] == "fetch" or s[1] == "direct" or s[1] == "split" then list[#list + 1] = s end
+    if shaping[s[1]] then list[#list + 1] = s end
   end
   return list
 end
@@ -262,7 +264,7 @@ end
 -- Share the work of a lane with so many more, along the axis. Returns their names.
 function draft.split(d, bound, device, lane, axis, ways)
   local at = 1
-  while d.list[at] and (d.list[at][1] == "split_off" or d.list[at][1] == "fetch" or d.list[at][1] == "direct") do at = at + 1 end
+  while d.list[at] and d.list[at][1] ~= "split" and shaping[d.list[at][1]] do at = at + 1 end
   table.insert(d.list, at, {"split", axis, ways})
   local tasks, buffers = names_of(d, bound, device)
   local lanes, list, own, waits = draft.lane_names(d, lane, ways), {}, {}, {}

@@ -54,19 +54,11 @@ local function product(ways)
   return {m = m, n = size(tn, 2, 0, 8), k = size(tk, 5, 0, 8)}, {m = tm, n = tn, k = tk}
 end
 
-function draws.normed(ways)
-  local sizes, tile = product(ways)
-  return own.normed(sizes), tile
-end
-
-function draws.gated(ways)
-  local sizes, tile = product(ways)
-  return own.gated(sizes), tile
-end
-
-function draws.highest(ways)
-  local sizes, tile = product(ways)
-  return own.highest(sizes), tile
+for _, name in ipairs{"normed", "gated", "highest"} do
+  draws[name] = function(ways)
+    local sizes, tile = product(ways)
+    return own[name](sizes), tile
+  end
 end
 
 function draws.two_pass(ways)
