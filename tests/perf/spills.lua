@@ -7,7 +7,9 @@
 -- Needs CUDA's compiler, and no device. A line of each program: its name, predicted milliseconds, plans tried, and the bytes that
 -- a thread stores and loads for spills. Of a kernel that spills follows a line of each lane that has values: the registers that a
 -- thread is given; those of the account, the most of all phases; how many of them values take in this phase, and the sTask at
--- which they are most. ALL=1 in the environment has these lines of each kernel. Exits with 1 if something spills.
+-- which they are most. ALL=1 in the environment has these lines of each kernel. With RUN=1 the kernel runs on the attached device, too, and
+-- the line goes on with measured milliseconds, and "right" or "WRONG", its error relative to the reference; PART=2/4 is every fourth program,
+-- from the second on. Exits with 1 if something spills or is wrong.
 local mr = require "millrace"
 local dir = arg[0]:match "^(.*/)" or "./"
 
@@ -51,7 +53,19 @@ local function account(plan)
   return phases
 end
 
-local spilling, failed, serialized = 0, 0, 0
+local spilling, failed, serialized, wrong = 0, 0, 0, 0
+
+-- Milliseconds measured and how the result compares with the reference, as text; empty unless kernels are to run.
+local function run(k)
+  if not os.getenv "RUN" then return "" end
+  local ok, text = pcall(function()
+    local checked = k:check()
+    wrong = wrong + (checked.ok and 0 or 1)
+    return ("%9.4f %s %.1e"):format(k:bench{seconds = 0.2}.ms, checked.ok and "right" or "WRONG", checked.relative)
+  end)
+  failed = failed + (ok and 0 or 1)
+  return ok and text or "does not run: " .. tostring(text)
+end
 
 local function report(name, plan, found)
   local ok, k = pcall(plan.compile, plan, {target = "cuda"})
@@ -59,7 +73,8 @@ local function report(name, plan, found)
     failed = failed + 1
     return print(name, "is not compiled: " .. tostring(k))
   end
-  print(("%-76s %9s %5s %5d"):format(name, found and ("%.4f"):format(found.seconds * 1e3) or "", found and found.trials or "", k.spills))
+  print(("%-76s %9s %5s %5d %s"):format(name, found and ("%.4f"):format(found.seconds * 1e3) or "", found and found.trials or "", k.spills,
+    run(k)))
   spilling = spilling + (k.spills > 0 and 1 or 0)
   for _, p in ipairs(k.problems) do
     print("    " .. p.message)
@@ -101,11 +116,12 @@ elseif arg[2] == "random" then
     if ok then search("random program " .. seed, bound, mr.device(arg[1]), 5) end
   end
 else
-  for _, shape in ipairs(shapes) do
+  local part, parts = (os.getenv "PART" or "1/1"):match "^(%d+)/(%d+)$"
+  for i, shape in ipairs(shapes) do
     local name, sizes = describe(shape), {}
     for size, value in pairs(shape) do if size ~= 1 then sizes[size] = value end end
-    if name:find(arg[2] or "") then search(name, mr.examples[shape[1]](sizes), mr.device(arg[1] or "h200")) end
+    if name:find(arg[2] or "") and i % parts == part % parts then search(name, mr.examples[shape[1]](sizes), mr.device(arg[1] or "h200")) end
   end
 end
-print(("%d spill; products of %d are serialized; %d without kernel"):format(spilling, serialized, failed))
-os.exit(spilling == 0)
+print(("%d spill; products of %d are serialized; %d without kernel; %d wrong"):format(spilling, serialized, failed, wrong))
+os.exit(spilling == 0 and wrong == 0)
