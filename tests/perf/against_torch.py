@@ -17,6 +17,7 @@ unless --need-device. MILLRACE names the program; build/millrace or a bundle is 
 """
 import argparse
 import concurrent.futures
+import importlib
 import importlib.util
 import json
 import math
@@ -44,12 +45,12 @@ def find_millrace():
     sys.exit("against_torch.py: no build/millrace, no build/bundle: run make, or set MILLRACE")
 
 
-def export(millrace, case, plan, folder):
-    """Compile and export. Returns what the compiler said, or raises with why not."""
+def export(millrace, case, plan, folder, search_seconds):
+    """Search or load the plan, compile and export. Returns what the compiler said, or raises with why not."""
     try:
         done = subprocess.run(
-            [millrace, "tests/perf/export_case.lua", folder, plan, case.program, *case.arguments()],
-            cwd=TOP, env={"MILLRACE_HOME": TOP, **os.environ}, timeout=COMPILE_SECONDS,
+            [millrace, "tests/perf/export_case.lua", folder, plan, case.program, *case.arguments()], cwd=TOP,
+            env={"MILLRACE_HOME": TOP, "SEARCH_SECONDS": str(search_seconds), **os.environ}, timeout=COMPILE_SECONDS,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     except subprocess.TimeoutExpired:
         raise RuntimeError(f"not compiled within {COMPILE_SECONDS} s") from None
@@ -230,6 +231,17 @@ def table(rows):
                         for i, (text, w) in enumerate(zip(line, widths))).rstrip())
 
 
+def print_groups(rows, goals):
+    """The ratios of each group that has goals: their geometric mean and the least one, with these goals."""
+    for group, (mean, least) in goals.items():
+        ratios = sorted((row["ratio"], case.name) for case, row in rows if case.group == group and "ratio" in row)
+        if ratios:
+            reached = math.exp(sum(math.log(ratio) for ratio, _ in ratios) / len(ratios))
+            under = ", ".join(f"{name} {ratio:.3f}" for ratio, name in ratios if ratio < least)
+            print(f"{group}: {len(ratios)} rows, mean {reached:.3f} of {mean:g}, least {ratios[0][0]:.3f} of {least:g}"
+                  + (f"; under: {under}" if under else ""))
+
+
 def parse(arguments):
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     p.add_argument("--case", default="", help="regular expression: only cases with such a name")
@@ -240,6 +252,9 @@ def parse(arguments):
                    help="least ratio of torch's time to ours, by group (gemm=0.85,attention=0.75)")
     p.add_argument("--plan", action="append", default=[], metavar="PATTERN=PLAN",
                    help="another plan for the cases with such a name: a path, or a name in examples")
+    p.add_argument("--search", type=float, default=20, help="seconds of a search, for the cases whose plan is searched (20)")
+    p.add_argument("--alone", action="store_true", help="searches have the device alone, one after the other")
+    p.add_argument("--cases", default="torch_cases", metavar="MODULE", help="what defines the cases, in this folder (torch_cases)")
     p.add_argument("--json", metavar="FILE", help="all numbers")
     p.add_argument("--keep", metavar="FOLDER", help="where the exported kernels stay")
     p.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
@@ -256,24 +271,25 @@ def without_device(options, why):
 
 
 def compile_all(millrace, cases, options, folder):
-    """Export all of them at the same time. -> {number: folder or exception}"""
+    """Export all of them, eight at the same time unless each is to have the device alone. -> {number: folder or exception}"""
     def one(numbered):
         number, case = numbered
         at = os.path.join(folder, f"case{number}")
         plan = next((plan for pattern, plan in options.plan if re.search(pattern, case.name)), case.plan)
         try:
-            case.said = export(millrace, case, plan, at)
+            case.said = export(millrace, case, plan, at, options.search)
             return at
         except Exception as problem:
             return problem
-    with concurrent.futures.ThreadPoolExecutor(min(8, os.cpu_count())) as pool:
+    at_once = 1 if options.alone else min(8, os.cpu_count())
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         return dict(zip((number for number, _ in cases), pool.map(one, cases)))
 
 
 def serve(options):
     """In the process of the cases: numbers of cases and folders in, rows out, as JSON."""
     import torch
-    from torch_cases import CASES
+    CASES = importlib.import_module(options.cases).CASES
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     for line in sys.stdin:
         number, folder = json.loads(line)
@@ -354,7 +370,8 @@ def main(arguments):
         return without_device(options, "there is no torch")
     if not torch.cuda.is_available():
         return without_device(options, "torch sees no CUDA device")
-    from torch_cases import CASES
+    module = importlib.import_module(options.cases)
+    CASES = module.CASES
     cases = [(i, case) for i, case in enumerate(CASES) if re.search(options.case, case.name)]
     if options.list:
         print("\n".join(case.name for _, case in cases))
@@ -370,6 +387,7 @@ def main(arguments):
                        "not made": [{"case": c.name, "why": why} for c, why in left]}, f, indent=1)
     print(f"\n{torch.cuda.get_device_name()}, torch {torch.__version__}, CUDA {torch.version.cuda}")
     table([(case, row) for case, row in rows if "ms" in row])
+    print_groups(rows, getattr(module, "GOALS", {}))
     for case, row in rows:
         if "why" in row:
             print(f"failed: {case.name}: {row['why']}")

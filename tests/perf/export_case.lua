@@ -3,7 +3,8 @@
 --
 --   millrace tests/perf/export_case.lua FOLDER PLAN PROGRAM KEY=VALUE...
 --
--- PLAN: a path, a name in examples or examples/plans, or "search".
+-- PLAN: a path, a name in examples or examples/plans, or "search", a new search of SEARCH_SECONDS (20), an environment variable, on the
+-- attached device; then the plan's script is in FOLDER/plan.lua. PROGRAM: a shipped one, or FILE.lua:NAME, of the programs that the file returns.
 local mr = require "millrace"
 
 local folder, name, program = arg[1], arg[2], arg[3]
@@ -18,13 +19,20 @@ for i = 4, #arg do
   end
 end
 
-local bound, plan = mr.examples[program](sizes), nil
+local file, named = program:match "^(.*%.lua):(.*)$"
+local bound, plan, said = (file and dofile(file)[named] or mr.examples[program])(sizes), nil, ""
 if name == "search" then
-  plan = mr.search(bound, mr.device "h200", {seconds=20}).plan
+  local found = assert(mr.search(bound, mr.device "h200", {seconds=tonumber(os.getenv "SEARCH_SECONDS" or 20), fresh=true}))
+  plan, said = found.plan, ("; %d trials, predicted %.4f ms"):format(found.trials, found.plan:simulate().seconds * 1e3)
 else
   plan = mr.load_plan(name, bound)
 end
 local k = plan:compile{target="cuda"}
 k:export(folder, {name="kernel"})
-print(("%d registers, %d bytes of spills%s"):format(k.registers, k.spills,
-  #k.warnings > 0 and "; " .. table.concat(k.warnings, "; ") or ""))
+if name == "search" then
+  local script = assert(io.open(folder .. "/plan.lua", "w"))
+  script:write(plan:script())
+  script:close()
+end
+print(("%d registers, %d bytes of spills%s%s"):format(k.registers, k.spills,
+  #k.warnings > 0 and "; " .. table.concat(k.warnings, "; ") or "", said))

@@ -28,6 +28,13 @@ class Case:
         return [f"{k}={str(v).lower() if isinstance(v, bool) else v}" for k, v in self.sizes.items()]
 
 
+def taken():
+    """The cases so far, which are no more in the list: another list of cases is made with what this file defines."""
+    made = CASES[:]
+    CASES.clear()
+    return made
+
+
 def normal(tensors, sizes):
     return [torch.randn(t.shape, device="cuda", dtype=t.dtype) for t in tensors]
 

@@ -1,4 +1,4 @@
--- Threads against boxes of rows: the same gathered product, by both. `millrace tests/perf/rows.lua` on a machine with an H100.
+-- Threads against boxes of rows: the same gathered product, by both. `millrace tests/perf/row_boxes.lua` on a machine with an H100.
 local mr = require "millrace"
 local prog = mr.program("gathered", function(p)
   local g, m, n, d = p:axes("g", "m", "n", "d")
