@@ -73,6 +73,8 @@ void raise_if(lua_State *L, enum err_code code, const struct err *e);
 NORETURN void throw_msg(lua_State *L, const char *fmt, ...) PRINTF(2, 3);
 /* "WHAT: EXPECTED expected, got ..." about the value at idx. */
 NORETURN void throw_type(lua_State *L, int idx, const char *what, const char *expected);
+/* Is it an object, and no plain value or table? */
+bool is_object(lua_State *L, int idx);
 /* The same about the object of a method, which there is not if it was called with a point. */
 NORETURN void throw_self(lua_State *L, int idx, const char *what, const char *expected);
 /* Which of the names was meant: the nearest one, or the option that other tools call so ("num_warps"); NULL. */
@@ -247,7 +249,9 @@ int entry_l(lua_State *L);
 	X(guard) X(strict) X(copies)
 #define DECLARE_BINDING(name) void lua_open_##name(lua_State *L);
 BINDINGS(DECLARE_BINDING)
-int luaopen_millrace_core(lua_State *L);
+/* Add the classes of lcore.c itself: scratch arenas, and what ends hold_finalizers. */
+void open_core_classes(lua_State *L);
+int luaopen_millrace_core(lua_State *L);		/* lcorelib.c */
 /* lguard.c: narrow Lua's own libraries, which must be open. */
 void lua_guard(lua_State *L);
 
