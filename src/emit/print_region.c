@@ -118,6 +118,9 @@ static void put_loop(struct print *c, const struct role_op *o)
 		end = arena_strf(c->a, "%s && !%s(%s)", end, hide, num(c, o->u.region.run_until));
 	put(c, "LOOP (%s;%s; %s) {%s", first, end, step, note ? arena_strf(c->a, "\t/* %s */", note) : "");
 	put_region(c, &o->u.region.body);
+	/* nvcc knows from the second condition how many iterations there are at most. */
+	if ((o->u.region.run_while || o->u.region.run_until) && !o->u.region.hidden && c->r->target->forgets_loops)
+		put(c, "\topaque(0);\t/* so that the loop stays one */");
 	put(c, "}");
 }
 

@@ -136,7 +136,8 @@ static bool computes_with_own_index(struct lowering *c, const struct role_op *lo
  * be. Where the numbers of an iteration are constants once the loop is unrolled, such as a distance of a row from a
  * column, it then unrolls the loop completely, asked or not, and compiles for minutes. It unrolls other loops so, too,
  * and if a product is under way when an iteration ends, ptxas lacks registers for the products of all iterations. In
- * both cases the condition is hidden from nvcc. */
+ * both cases the condition is hidden from nvcc. (What keeps nvcc from unrolling other loops is in
+ * print_region.c, which changes no instructions.) */
 static struct role_op *add_copy(struct lowering *c, const struct role_op *loop, const char *note)
 {
 	struct role_op *o = role_copy_op(c->a, loop);
