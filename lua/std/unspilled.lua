@@ -1,5 +1,5 @@
 -- unspilled.lua - of plans in their order, the first whose kernels the compiler makes well: it keeps no registers in memory
--- (spills) and does not serialize products. What compilers do is not in the model, so the plans are compiled; a plan that is
+-- (spills), does not serialize products, and grants lanes their registers. What compilers do is not in the model, so the plans are compiled; a plan that is
 -- nearly good is repaired by statements on its lanes.
 
 local unspilled = {}
@@ -7,7 +7,7 @@ local unspilled = {}
 local KINDS <const> = 12                               -- of plans compiled, as they are
 local ALIKE <const> = 2                                -- of these, with the same tile and lanes
 local MORE <const> = 24                                -- then of those that were passed over as alike
-local SERIALIZED <const> = 1e6                         -- products that wait for each other cost more than any spill
+local SERIALIZED <const> = 1e6                         -- products that wait for each other, or lanes without their registers, cost more than any spill
 local SPARE <const> = {16, 32, 48}                     -- registers of a thread, left to the compiler
 local GRANTS <const> = {32, 40, 48}                    -- registers of a thread that only copies
 
@@ -15,7 +15,7 @@ local GRANTS <const> = {32, 40, 48}                    -- registers of a thread 
 local function faults_of(plan)
   local k = plan:compile()
   local faults = k.spills
-  for _, p in ipairs(k.problems) do faults = faults + (p.code == "serialized" and SERIALIZED or 0) end
+  for _, p in ipairs(k.problems) do faults = faults + ((p.code == "serialized" or p.code == "ungranted") and SERIALIZED or 0) end
   return faults
 end
 

@@ -43,6 +43,7 @@ struct compile_diag {
 	int ptx_line;			/* of the PTX, if ptxas names it; or 0 */
 	const char *text;		/* one line */
 	bool serialized;		/* ptxas made asynchronous wgmma wait for each other */
+	bool ungranted;			/* ptxas ignored setmaxnreg: warps keep the registers of the launch */
 };
 
 /* After an ERR_INPUT of the source, log and diags are set. */

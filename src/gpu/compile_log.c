@@ -184,6 +184,7 @@ static void parse_ptxas(struct parse *p, const char *line)
 	d = add_diag(p, severity, text);
 	d->ptx_line = ptx_line;
 	d->serialized = strstr(text, "wgmma") && strstr(text, "serialized");
+	d->ungranted = strstr(text, "'setmaxnreg' ignored");
 }
 
 void compile_parse_log(struct compile_result *r, struct arena *a)

@@ -157,6 +157,7 @@ static void code_diag(struct wire *w, struct compile_diag *d)
 	CODE_ENUM(w, d->severity, compile_severity, COMPILE_ERROR);
 	code_text(w, &d->file);
 	CODE_BOOL(w, d->serialized);
+	CODE_BOOL(w, d->ungranted);
 	code_text(w, &d->text);
 }
 

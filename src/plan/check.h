@@ -37,6 +37,7 @@ enum problem_code {
 	/* of kernels, not of plans (run/run.h) */
 	PROBLEM_SPILLS,			/* registers kept in memory */
 	PROBLEM_SERIALIZED,		/* products that wait for each other */
+	PROBLEM_UNGRANTED,		/* the compiler leaves out that lanes change their registers */
 	/* of the search alone (search/evaluate.h) */
 	PROBLEM_EVENTS,			/* more events than are simulated */
 	/* notes */

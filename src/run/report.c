@@ -59,6 +59,16 @@ static void add_serialized(const struct built *b, int phase, const struct compil
 		.hint = "take fewer versions of register values, a smaller tile, or more warps" });
 }
 
+/* Lanes that compute then have no more registers than those that copy, so nothing that the plan gives them helps. */
+static void add_ungranted(const struct built *b, int phase, const struct compile_diag *d, struct arena *a, struct problems *out)
+{
+	add_problem(b, a, out, (struct problem){ .code = PROBLEM_UNGRANTED, .task = NONE,
+		.message = arena_strf(a, "the compiler leaves all lanes of '%s' the same registers, as it takes more for one than "
+			"its lane is given: %s", b->phases[phase].source.entry, d->text),
+		.hint = "give the lanes that copy more registers, plan:lane(name, {registers=40}), or none (false), or leave some to "
+			"the compiler, plan:lane(name, {spare=32}); a smaller tile" });
+}
+
 static void add_spills(const struct built *b, const struct compile_use *u, struct arena *a, struct problems *out)
 {
 	int bytes = u->spill_stores + u->spill_loads;
@@ -81,6 +91,11 @@ void built_problems(const struct built *b, struct arena *a, struct problems *out
 		for (int k = 0; k < r->ndiags; k++)
 			if (r->diags[k].serialized)
 				add_serialized(b, i, &r->diags[k], a, out);
+		for (int k = 0; k < r->ndiags; k++)
+			if (r->diags[k].ungranted) {
+				add_ungranted(b, i, &r->diags[k], a, out);
+				break;
+			}
 		for (int k = 0; k < r->nuses; k++)
 			add_spills(b, &r->uses[k], a, out);
 	}

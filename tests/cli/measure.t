@@ -115,6 +115,9 @@ alarm	its result is off by nan	true
 best	3	done	5
 E
 )"
+XDG_CACHE_HOME=$T/ungranted FAKE_CUDA_KERNELS="$b2=500 $b3=400" FAKE_NVRTC_UNGRANTED='EACH(i, 7)' t_cmd 'registers that are not granted' 0 \
+	"$MILLRACE" -e "dofile '$T/plans.lua' plans[4], plans[5], plans[6] = nil try()"
+t_like '  are a reason to skip a plan' "$(<"$T/out")" "7	skipped	nil	the compiler leaves all lanes of 'gemm_main' the same registers"
 t_is '  the reference is computed once' "$(grep -c '^plain_main' "$T/log")" 1
 t_is '  what is skipped never runs' "$(grep -c '^gemm_main 190464' "$T/log")" 0
 

@@ -2,8 +2,8 @@
  *
  * The binary is "FAKESRC\n", or what FAKE_BINARY says, and the source. Variables: FAKE_NVRTC_GATE, a folder: each compilation
  * makes a file there, named by its process, and goes on when there is one named "open".
- * FAKE_NVRTC_CRASH, _ERROR, _SPILLS, _SERIALIZES: of a source that has this text the worker dies,
- * the compilation fails, registers go to memory, products wait for each other.
+ * FAKE_NVRTC_CRASH, _ERROR, _SPILLS, _SERIALIZES, _UNGRANTED: of a source that has this text the worker dies,
+ * the compilation fails, registers go to memory, products wait for each other, lanes keep the registers of the launch.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -100,6 +100,9 @@ int nvrtcCompileProgram(struct _nvrtcProgram *p, int noptions, const char *const
 		n += (size_t)snprintf(p->log, LOG_MAX, "ptxas info    : (C7510) Potential "
 			"Performance Loss: wgmma.mma_async instructions are serialized due to "
 			"the fake compiler in the function 'it'\n");
+	if (has(p, "FAKE_NVRTC_UNGRANTED"))
+		n += (size_t)snprintf(p->log + n, LOG_MAX - n, "ptxas info    : (C7508) Potential Performance Loss: "
+			"'setmaxnreg' ignored to maintain minimum register requirements.\n");
 	while ((s = fake_next_kernel(s, &k)) && n < LOG_MAX - 512)
 		n += (size_t)snprintf(p->log + n, LOG_MAX - n,
 			"ptxas info    : Compiling entry function '%s' for 'sm_90a'\n"

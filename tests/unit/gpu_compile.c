@@ -18,6 +18,8 @@ static void test_log(void)
 		"ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions "
 		"are serialized due to insufficient register resources for the wgmma pipeline in "
 		"the function 'wg'\n"
+		"ptxas info    : (C7508) Potential Performance Loss: 'setmaxnreg' ignored to maintain minimum register "
+		"requirements.\n"
 		"ptxas info    : 0 bytes gmem\n"
 		"ptxas info    : Compiling entry function 'sp' for 'sm_90a'\n"
 		"ptxas info    : Function properties for sp\n"
@@ -43,7 +45,7 @@ static void test_log(void)
 	is_int(r.uses[0].barriers, 3, "barriers");
 	is_int(r.uses[1].registers, 168, "registers in the older form");
 	is_int(r.uses[1].spill_stores, 0, "a function that is no kernel is not counted in");
-	is_int(r.ndiags, 3, "three remarks");
+	is_int(r.ndiags, 4, "four remarks");
 	is_int(r.diags[0].line, 4, "a line of the source");
 	is_str(r.diags[0].file, "k.cu", "and its file");
 	is_str(r.diags[0].text, "variable \"unused\" was declared but never referenced",
@@ -53,6 +55,8 @@ static void test_log(void)
 		"an injected arrive is a note");
 	ok(r.diags[2].severity == COMPILE_WARNING && r.diags[2].serialized,
 		"serialized wgmma is a warning and marked");
+	ok(r.diags[3].severity == COMPILE_WARNING && r.diags[3].ungranted && !r.diags[2].ungranted,
+		"registers that lanes are not granted, too");
 }
 
 static void test_error_log(void)
