@@ -391,6 +391,7 @@ struct kernel {
 	int threads;
 	bool shares_registers;		/* each lane has its own number of registers (setmaxnreg) */
 	int share_of[LANES_MAX];	/* by the plan's lane: registers of a thread if lanes share by need; or 0 */
+	int copying_registers;		/* of a thread of a lane that copies, where those that compute lack some; or 0 */
 	int cluster;			/* blocks that share loads; 1: no cluster */
 	int most_tiles;			/* tiles of an EU at most */
 	struct traced traced;

@@ -189,8 +189,9 @@ NODISCARD enum err_code lower_body(struct kernel *k, struct err *e);
 NODISCARD enum err_code lower_fit_registers(struct kernel *k, struct err *e);
 
 /* After that: if an equal share is too little for one of the lanes that share registers, and another one needs at most
- * half of it, the next attempt gives each what it needs and an equal share of what then remains (k->share_of). False: no
- * lane lacks registers, there are not enough of them, or this attempt has shared them so already. */
+ * half of it, the next attempt gives each what it needs and an equal share of what then remains (k->share_of). Else
+ * lanes that copy get fewer in the next attempt, if that is enough (k->copying_registers). False: no lane lacks registers,
+ * there are not enough of them, or this attempt has shared them so already. */
 bool lower_share_by_need(struct kernel *k);
 
 /* Grants lanes whose threads copy, and those that load many boxes, registers that the lanes that share the remainder do

@@ -60,6 +60,7 @@ static void share_pool(struct kernel *k, int pool)
 	const struct granting *r = &k->target->registers;
 	int taken = 0, groups[LANE_COMPUTES + 1] = { 0 }, few;
 	enum lane_work sharing = sharing_work(k);
+	int copying = k->copying_registers ? k->copying_registers : r->producer;
 
 	for (int i = 0; i < k->lanes.n; i++) {
 		const struct klane *x = &k->lanes.v[i];
@@ -68,7 +69,7 @@ static void share_pool(struct kernel *k, int pool)
 		if (!x->registers)
 			groups[x->work] += groups_of(k, x);
 	}
-	taken += sharing == LANE_COMPUTES ? groups[LANE_COPIES] * r->producer : 0;
+	taken += sharing == LANE_COMPUTES ? groups[LANE_COPIES] * copying : 0;
 	few = taken + groups[LANE_ISSUES] * r->producer + groups[sharing] * r->most > pool ? r->least : r->producer;
 	taken += groups[LANE_ISSUES] * few;
 	for (int i = 0; i < k->lanes.n; i++) {
@@ -77,7 +78,7 @@ static void share_pool(struct kernel *k, int pool)
 		if (x->registers)
 			x->granted = round_grant(r, x->registers);
 		else if (x->work != sharing)
-			x->granted = x->work == LANE_COPIES ? r->producer : few;
+			x->granted = x->work == LANE_COPIES ? copying : few;
 		else if (k->share_of[x->lane])
 			x->granted = k->share_of[x->lane];
 		else
@@ -153,6 +154,33 @@ static int64_t need_in_steps(const struct kernel *k, const struct klane *l)
 	return max_i64(round_up(l->needed, k->target->registers.step), k->target->registers.least);
 }
 
+/* Lanes that copy keep fewer registers than usual if those that compute lack no more. */
+static bool take_from_copying(struct kernel *k)
+{
+	const struct granting *r = &k->target->registers;
+	int64_t groups = 0, missing = -(int64_t)lower_launched(k) * (k->threads / (k->target->group * k->target->warp));
+	int less;
+
+	if (k->copying_registers || sharing_work(k) != LANE_COMPUTES)
+		return false;
+	for (int i = 0; i < k->lanes.n; i++) {
+		const struct klane *l = &k->lanes.v[i];
+
+		missing += groups_of(k, l) * max_i64(l->granted, has_share(k, l) ? need_in_steps(k, l) : 0);
+		if (has_share(k, l))
+			continue;
+		if (!l->registers && l->work == LANE_COPIES)
+			groups += groups_of(k, l);
+	}
+	if (missing <= 0 || !groups)
+		return false;
+	less = (int)round_up(ceil_div(missing, groups), r->step);
+	if (r->producer - less < r->least)
+		return false;
+	k->copying_registers = r->producer - less;
+	return true;
+}
+
 bool lower_share_by_need(struct kernel *k)
 {
 	const struct granting *r = &k->target->registers;
@@ -175,7 +203,7 @@ bool lower_share_by_need(struct kernel *k)
 		groups += groups_of(k, l);
 	}
 	if (!is_short || !has_spare || needed > pool)
-		return false;
+		return is_short && take_from_copying(k);
 	for (int i = 0; i < k->lanes.n; i++) {
 		const struct klane *l = &k->lanes.v[i];
 		int64_t more = has_share(k, l) ? (pool - needed) / groups / r->step * r->step : 0;

@@ -54,6 +54,26 @@ do
   ok(of.c0 == 240, "if all that lanes do is copy, those whose threads do share the registers", of.c0, of.p0)
 end
 
+-- Three groups of warps compute and need 158 registers a thread: 152, if the threads that copy the scales of blocks had 40.
+do
+  local function scaled_blocks(cluster)
+    local plan = mr.plan(mr.examples.fp8_block_scales{m = 768, n = 256, k = 512}:graph{tile = {m = 192, j = 128}}, mr.device "h200")
+    plan:split("m", 3)
+    plan:lane("p0", {warps = 1})
+    for i = 0, 2 do plan:lane("c" .. i, {warps = 4}) end
+    for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == "load" and "p0" or "c" .. t.name:match "%d$"}) end
+    plan:buffers{a = 2, b = 2, sa = 2, sb = 2}
+    plan:grid{cluster = cluster}
+    plan:fill_waits()
+    return plan
+  end
+  local of = grants(scaled_blocks(1))
+  ok(of.c0 == 160 and of.p0 == 32, "lanes that copy have fewer if those that compute lack them", of.c0, of.p0)
+  for cluster = 1, 2 do
+    ok(scaled_blocks(cluster):compile{target = "host"}:check{seed = 4}.ok, "  and the kernel is right in clusters of " .. cluster)
+  end
+end
+
 -- What the plan leaves to the compiler changes what is computed again, and not what is granted.
 do
   local plan = schedule(mr.examples.flash_attention{b = 1, h = 2, m = 512, d = 128}, {m = 128, n = 128}, {p0 = {warps = 1}, c0 = {warps = 8}},

@@ -12,8 +12,11 @@ static bool rows_divide(const struct ring *r, int blocks, const struct shared_la
 		rows % shared_pattern_rows(l) == 0 && r->box_bytes / blocks % l->copy_align == 0;
 }
 
+/* Rings are made once, and shared at each attempt to make the kernel. */
 static void share_ring(struct ring *r, int blocks, const struct shared_layout *l)
 {
+	if (r->share != SHARE_NONE)
+		return;
 	/* of a part of the slot there may be panels that no block brings */
 	r->share = r->boxes % blocks && r->box_rows == r->full_rows && rows_divide(r, blocks, l) ?
 		SHARE_ROWS : SHARE_PANELS;
