@@ -604,24 +604,35 @@ static void store_fragment_nibbles(struct print *c, const struct role_op *o)
 	put(c, parts > 1 ? "} }" : "}");
 }
 
+/* Stores words of a thread to neighbouring elements of global memory: 4, 8 or 16 bytes. */
+static const char *word_store(struct print *c, int words, const char *element, const char *word)
+{
+	return words == 1 ? arena_strf(c->a, "*(u32 *)&%s = %s;", element, word) :
+		arena_strf(c->a, "store_%d(&%s, &%s);", 4 * words, element, word);
+}
+
 static void print_store_ring(struct print *c, const struct role_op *o)
 {
 	if (dtype_bits(o->u.move.type) == 4) {
 		store_ring_nibbles(c, o);
 		return;
 	}
-	put_each_of_ring(c, o, "for", 1);
+	int width = o->u.move.width, words = width * dtype_bits(o->u.move.type) / 32;
+
+	put_each_of_ring(c, o, "for", width);
+	if (width > 1) {
+		const char *to = put_indices(c, o), *address = num(c, o->u.move.address);
+
+		put(c, "\tu32 y[%d]; %s", words, words == 1 ? arena_strf(c->a, "y[0] = shared_u32(%s);", address) :
+			arena_strf(c->a, "shared_%d(y, %s);", 4 * words, address));
+		put(c, "\t%s%s", guard_text(c, o->u.move.inside), word_store(c, words, to, "y[0]"));
+		put(c, "}");
+		return;
+	}
 	const char *element = put_indices(c, o);
 	put_element(c, o, element, o->u.move.value ? to_bits(c, o->u.move.type, value(c, o->u.move.value)) :
 		shared_get(c, o->u.move.type, num(c, o->u.move.address)));
 	put(c, "}");
-}
-
-/* Stores words of a thread to neighbouring elements of global memory: 4, 8 or 16 bytes. */
-static const char *word_store(struct print *c, int words, const char *element, const char *word)
-{
-	return words == 1 ? arena_strf(c->a, "*(u32 *)&%s = %s;", element, word) :
-		arena_strf(c->a, "store_%d(&%s, &%s);", 4 * words, element, word);
 }
 
 /* Adds words of a thread, which are floats, to neighbouring elements of global memory: two or four. */

@@ -289,7 +289,7 @@ static void explain_threads(const struct kernel *k, const struct ring *r, const 
 	long long rows = r->shape.rows, cols = r->shape.cols;
 	const struct tensor *t = &k->plan->graph->program->tensors.v[k->plan->graph->program->nodes.v[b->node].ref];
 	const struct axis *last = t->rank ? &k->plan->graph->program->axes.v[t->dim[t->rank - 1]] : NULL;
-	long long pattern = shared_pattern_rows(l), wide = l->widest * 8 / bits;
+	long long wide = l->widest * 8 / bits;
 
 	*why = "the copy engine cannot follow its indices";
 	*hint = more_warps;
@@ -340,13 +340,8 @@ static void explain_threads(const struct kernel *k, const struct ring *r, const 
 		*why = "the copy engine cannot write the layout that readers need";
 		*hint = arena_strf(a, "take another tile, or %s", more_warps);
 		break;
-	case OBSTACLE_PATTERN_ROWS:
-		*why = arena_strf(a, "rows of more than %d elements are loaded in swizzled parts of a multiple of %lld "
-			"rows, its tile has %lld", l->box_cols, pattern, rows);
-		*hint = with_tile(k, row, round_up(rows, pattern), more_warps, a);
-		break;
-	case OBSTACLE_PATTERN_COLS:
-		*why = arena_strf(a, "rows of more than %d elements are loaded in swizzled parts of %lld, its tile has "
+	case OBSTACLE_COLS:
+		*why = arena_strf(a, "rows of more than %d elements are loaded in parts of a multiple of %lld, its tile has "
 			"%lld", l->box_cols, wide, cols);
 		*hint = with_tile(k, col, round_up(cols, wide), more_warps, a);
 		if (col == NONE || round_up(cols, wide) > axis_divisor(&k->plan->graph->program->axes.v[col]))

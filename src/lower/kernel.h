@@ -103,8 +103,7 @@ enum engine_obstacle {
 	OBSTACLE_LAUNCH,		/* at launch the tensor's rows may be narrower than the boxes that readers
 					 * need */
 	OBSTACLE_LAYOUT,		/* readers need another layout than the engine writes */
-	OBSTACLE_PATTERN_ROWS,		/* rows are wider than a plain box, and too few for a swizzled one */
-	OBSTACLE_PATTERN_COLS,		/* rows are wider than a plain box, and no multiple of a swizzled one's */
+	OBSTACLE_COLS,			/* rows are wider than a box, and no multiple of what begins aligned */
 };
 
 /* A ring in shared memory: the slots of a buffer. */

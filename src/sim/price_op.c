@@ -285,11 +285,11 @@ static double column_conflicts(const struct cost_context *x, const struct role_o
 	return fmax(1, warp * (double)gcd_i64(by, BANKS_BYTES) / BANKS_BYTES);
 }
 
-/* A loop over a ring's elements, one per thread and round. The instructions of a round depend on each other
+/* A loop over a ring's elements, one access per thread and round. The instructions of a round depend on each other
  * (from the element's number to its address), and rounds do not overlap. */
 static struct op_cost price_store_ring(const struct cost_context *x, const struct role_op *o)
 {
-	double rounds = ceil((double)o->u.move.elements / lane_threads(x));
+	double rounds = ceil((double)o->u.move.elements / fmax(1, o->u.move.width) / lane_threads(x));
 	double n = ROUND + index_instructions(o) + num_instructions(o->u.move.address);
 	struct op_cost s = instructions(x, rounds * n * lane_threads(x));
 
@@ -552,7 +552,7 @@ double price_sector_ratio(const struct cost_context *x, const struct role_op *o)
 		return 1;
 	if (is_ring)
 		run = fmin((double)(o->u.move.down ? o->u.move.elements / o->u.move.cols : o->u.move.cols),
-			x->program->target->warp) * bytes;
+			x->program->target->warp * (o->what == DO_STORE_RING ? fmax(1, o->u.move.width) : 1)) * bytes;
 	else if (o->u.move.quads || o->u.move.swaps)
 		return 1;
 	else

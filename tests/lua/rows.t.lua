@@ -175,27 +175,77 @@ end
 
 ---- why threads copy ----------------------------------------------------------------------------------------
 
-local narrow = by_hand(bound, {m = 4, n = 2048}, 1)
-local note = select(2, narrow:check()).notes[1]
-like(note.message, "rows of more than 256 elements are loaded in swizzled parts of a multiple of 8 rows, its tile has 4$",
-  "a note says why threads copy")
-like(note.hint, "^plan:propagate{m=8}  %-%- or give lane 'p0' more warps$", "  and which tile the engine loads")
-load("local plan = ...\n" .. note.hint, "=hint", "t", {})(narrow)
-is(select(2, narrow:check()).notes, nil, "  which is so")
+local few = by_hand(bound, {m = 4, n = 2048}, 1)
+is(select(2, few:check()).notes, nil, "a few long rows are loaded by the copy engine")
+like(tostring(few:kernel{}), "load_boxes X in boxes of 4 x 256, 8, 16384 bytes", "  in boxes of as many elements as these can have")
 local one_row = by_hand(softmax(64, 16384, "bf16"), {m = 1, n = 16384}, 1)
-is(select(2, one_row:check()).notes, nil, "a single row is loaded by the copy engine, box after box")
-like(tostring(one_row:kernel{}), "load_boxes X in boxes of 1 x 256, 64, 32768 bytes", "  of 256 elements")
-note = select(2, by_hand(softmax(64, 8192, "bf16"), {m = 2, n = 8192}, 1):check()).notes[1]
-is(note.hint, "give lane 'p0' more warps; the copy engine could load a tile of m=8, which does not fit shared memory",
-  "  but not a tile that shared memory cannot hold")
-local alike = by_hand(bound, {m = 4, n = 2048}, 1)
+is(select(2, one_row:check()).notes, nil, "a single row is, too")
+like(tostring(one_row:kernel{}), "load_boxes X in boxes of 1 x 256, 64, 32768 bytes", "  box after box")
+local alike = by_hand(softmax(4096, 1000, "bf16"), {m = 4, n = 1000}, 1)
 local text = tostring(select(2, alike:check())):gsub("%s+", " ")
-like(text, "note: by_threads: 'x' and 'r' are copied by the threads of their lane, .*, their tile has 4 try: plan:propagate{m=8}",
-  "loads with the same reason are one note as text")
+like(text, "note: by_threads: 'x' and 'r' are copied by the threads of their lane, .*: rows of more than 256 elements are loaded in "
+  .. "parts of a multiple of 64, their tile has 1000 try: ", "a note says why threads copy, loads with the same reason are one note as text")
 is(select(2, text:gsub("by_threads", "")), 1, "  and no second one")
 is(#select(2, alike:check()).notes, 2, "  but each has its own in the list")
+local narrow = mr.plan(mr.program("twice", function(p)
+  local m, n = p:axes("m", "n")
+  local X, Y = p:input("X", {m, n}), p:output("Y", {m, n})
+  local x = p:load("x", X)
+  Y:store("y", p:task("twice", function() return x * 2 end))
+end){m = 64, n = 2048}:graph{tile = {m = 4, n = 264}}, device)
+for _, t in ipairs(narrow.tasks) do narrow:append(t.name) end
+narrow:fill_waits()
+local note = select(2, narrow:check()).notes[1]
+like(note.hint, "^plan:propagate{n=320}  %-%- or give lane 'p0' more warps$", "  and which tile the engine loads")
+load("local plan = ...\n" .. note.hint, "=hint", "t", {})(narrow)
+is(select(2, narrow:check()).notes, nil, "  which is so")
 note = select(2, by_hand(softmax(4096, 1000, "bf16"), {m = 8, n = 1000}, 1):check()).notes[1]
 like(note.hint, "^pad rows with zeros to a multiple of 64 elements, or ", "rows that are no multiple: it says to pad them")
+
+---- few rows in wide boxes ---------------------------------------------------------------------------------------
+
+-- Plain panels one behind the other: right for any number of rows, types, ends of axes, slices, and stores from the ring.
+local function wide(dtype, change)
+  return mr.program("wide", function(p)
+    local m, n = p:axes("m", "n")
+    local X, Y = p:input("X", {m, n}, dtype), p:output("Y", {m, n}, dtype)
+    local x = p:load("x", X)
+    Y:store("y", change and p:task("ew", function() return (x:to "f32" + x:to "f32" * 0.5):to(dtype) end) or x)
+  end)
+end
+for _, dtype in ipairs{"bf16", "f32", "e4m3"} do
+  for _, tile in ipairs{{1, 1024}, {2, 512}, {3, 1024}, {4, 640}, {6, 384}, {12, 512}, {20, 1024}} do
+    for _, how in ipairs{"computed", "copied", "rows split", "columns split"} do
+      local m, n = table.unpack(tile)
+      local by = how == "rows split" and m % 2 == 0 and "m" or how == "columns split" and "n"
+      if how ~= "rows split" or by then
+        local plan = mr.plan(wide(dtype, how ~= "copied"){m = 29, n = 2048}:graph{tile = {m = m, n = n}}, device)
+        if by then plan:split(by, 2, {"x"}) end
+        plan:lane("c0", {warps = how == "computed" and m % 4 == 0 and 8 or 4})
+        for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
+        plan:fill_waits()
+        local good, why = plan:check()
+        local result = good and plan:compile{target = "host"}:check{seed = 1, race = true}
+        ok(good and result.ok, ("%s, %d x %d, %s"):format(dtype, m, n, how), why)
+      end
+    end
+  end
+end
+
+-- Threads store from the ring by words of as many neighbours as the tensor's rows are aligned for.
+for _, row in ipairs{{2048, 8}, {2044, 4}, {2046, 2}, {2047, 1}} do
+  local n, width = table.unpack(row)
+  for _, tile in ipairs{{1, 2048}, {5, 2048}, {3, 256}, {2, 24}} do
+    local plan = mr.plan(wide("bf16"){m = 13, n = n}:graph{tile = {m = tile[1], n = math.min(tile[2], n)}}, device)
+    plan:append("x", {lane = "p0"})
+    plan:append("y", {lane = "c0", seu = "cuda"})
+    plan:fill_waits()
+    assert(plan:check())
+    local how = tostring(plan:kernel{}):match "store_ring Y, %d+ elements ([^\n]*)"
+    is(how, width == 1 and "one by one" or width .. " at once", ("rows of %d in %d x %d: stored %s"):format(n, tile[1], tile[2], how))
+    ok(plan:compile{target = "host"}:check{seed = 1, race = true}.ok, "  and right")
+  end
+end
 
 ---- values of one axis ----------------------------------------------------------------------------------------
 

@@ -521,7 +521,7 @@ enum err_code lower_find_boxes(const struct kernel *k, struct ring *r, const str
 	*(by_rows ? &r->first_row : &r->first_col) = b->slice * part;
 	if (by_rows) {
 		r->engine &= !r->run || part % r->run == 0;
-		r->engine &= r->by_rows || (part % shared_pattern_rows(&k->target->shared) == 0 &&
+		r->engine &= r->by_rows || ((!r->swizzle || part % shared_pattern_rows(&k->target->shared) == 0) &&
 			part * bytes % k->target->shared.copy_align == 0);
 		r->engine &= r->full_rows == v->rows;
 		r->box_rows = part;

@@ -244,12 +244,14 @@ static void fill_columns(struct ring *r, struct limits x)
 	r->cols = r->cols > wide / 2 ? round_up(r->cols, wide) : max_i64(wide / 2, x.least);
 }
 
-/* How many elements each box of a ring of a single row has: the boxes lie one behind the other, and fill the row. All of
- * the row if such boxes would not begin at aligned addresses. */
-static int64_t single_row_box(const struct shared_layout *l, int64_t cols, int bits, int64_t most)
+/* How many columns each box has that is not swizzled: boxes lie one behind the other, and those of a single row fill
+ * it. All of them if such boxes would not begin at aligned addresses. */
+static int64_t plain_box(const struct shared_layout *l, int64_t cols, int bits, int64_t most)
 {
 	int64_t box = min_i64(l->box_cols, most);
 
+	if (cols <= box)
+		return cols;
 	while (box > 1 && cols % box)
 		box /= 2;
 	return box * bits / 8 % l->copy_align ? cols : box;
@@ -277,12 +279,11 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 	if (r->engine)
 		r->obstacle = operand && may_be_narrow(k, b, most, max_i64(limits.least, limits.grain)) ?
 			OBSTACLE_LAUNCH :
-			!operand && r->cols % r->panel_cols ? OBSTACLE_PATTERN_COLS :
-			!operand && r->rows * r->swizzle % l->align ? OBSTACLE_PATTERN_ROWS : OBSTACLE_LAYOUT;
+			!operand && r->cols % r->panel_cols ? OBSTACLE_COLS : OBSTACLE_LAYOUT;
 	if (!shared_has_swizzle(l, r->swizzle) || r->cols % r->panel_cols || r->rows * r->swizzle % l->align)
 		r->swizzle = 0;
 	if (!r->swizzle)
-		r->panel_cols = r->engine && r->rows == 1 ? single_row_box(l, r->cols, bits, most) : r->cols;
+		r->panel_cols = r->engine ? plain_box(l, r->cols, bits, most) : r->cols;
 	r->panel_bytes = r->rows * r->panel_cols * bits / 8;
 	r->boxes = (int)ceil_div(r->full_cols, r->panel_cols);
 	r->box_rows = r->full_rows;

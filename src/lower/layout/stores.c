@@ -104,9 +104,12 @@ static bool goes_from_ring(const struct kernel *k, const struct stask *s, int bu
 	struct outbox *o)
 {
 	const struct ring *r = &k->rings.v[k->ring_of[buffer]];
-	int64_t rows, cols;
+	const struct shared_layout *l = &k->target->shared;
+	int64_t rows, cols, row_bits = r->panel_cols * dtype_bits(k->plan->graph->buffers.v[buffer].type);
 
-	if (r->shape.nrow != 1 || r->shape.ncol != 1 || !r->swizzle)
+	if (r->shape.nrow != 1 || r->shape.ncol != 1)
+		return false;
+	if (!r->swizzle && (r->panel_cols > l->box_cols || row_bits % (8 * l->chunk) || r->panel_bytes % l->copy_align))
 		return false;
 	/* a ring of a value whose neighbours share elements has fewer, perhaps as many as a part of the value */
 	if (!r->one_slice && (r->shape.rows != v->rows || r->shape.cols != v->cols))

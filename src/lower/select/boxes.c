@@ -283,7 +283,8 @@ static void add_box(struct lowering *c, const struct stask *s, const struct ring
 	int rows = r->share == SHARE_ROWS ? row_dimension(c, r, n) : NONE;
 	const struct num *rank = V(c, VAR_RANK, NONE);
 	const struct buffer *buf = &c->g->buffers.v[r->buffer];
-	int64_t first = r->first_row * r->swizzle + r->first_col / r->panel_cols * r->panel_bytes;
+	int64_t pitch = r->swizzle ? r->swizzle : r->panel_cols * dtype_bits(t->type) / 8;
+	int64_t first = r->first_row * pitch + r->first_col / r->panel_cols * r->panel_bytes;
 	int64_t part = 0;
 	int64_t below = 1;
 	struct box_order order = { 0 };

@@ -588,6 +588,31 @@ static const struct num *address_across(struct lowering *c, const struct ring *r
 	return ADD(ADD(ADD(slot_address(c, r), at), NUM2(XOR, chunk, swizzle_pattern(c, r, row->others))), constant);
 }
 
+/* The address in panels that are not swizzled. What the thread and its group of columns add to it are terms of their own,
+ * as in the functions above; a group's first column is in the thread's part, its neighbours are in the same panel. */
+static const struct num *plain_address(struct lowering *c, const struct ring *r, int bytes, const struct num *row,
+	const struct num *col)
+{
+	struct split_sum x = split_multiples(c, col, r->panel_cols);
+	const struct num *at = ADD(slot_address(c, r), MUL(row, N(c, r->panel_cols * bytes))), *in_panel = x.others;
+	bool in_group = !c->walks_ring && is_column_in_group(x.others) &&
+		r->panel_cols * bytes % c->k->target->shared.chunk == 0 &&
+		current_layout(c)->pair * bytes <= c->k->target->shared.chunk;
+
+	if (in_group && current_layout(c)->cols > r->panel_cols) {
+		at = ADD(at, MUL(DIV(x.others->a, N(c, r->panel_cols)), N(c, r->panel_bytes)));
+		in_panel = ADD(MOD(x.others->a, N(c, r->panel_cols)), x.others->b);
+	} else if (x.others && !in_group) {
+		at = ADD(at, MUL(DIV(x.others, N(c, r->panel_cols)), N(c, r->panel_bytes)));
+		in_panel = MOD(x.others, N(c, r->panel_cols));
+	}
+	if (in_panel)
+		at = ADD(at, MUL(in_panel, N(c, bytes)));
+	if (x.multiple)
+		at = ADD(at, MUL(divide_terms(c, x.multiple, r->panel_cols), N(c, r->panel_bytes)));
+	return at;
+}
+
 const struct num *ring_element_address(struct lowering *c, const struct ring *r, const struct num *row,
 	const struct num *col)
 {
@@ -595,8 +620,10 @@ const struct num *ring_element_address(struct lowering *c, const struct ring *r,
 	const struct num *slot = slot_address(c, r), *panel, *in_row;
 	struct split_sum rows, cols;
 
-	if (!r->swizzle)
+	if (!r->swizzle && (r->rows == 1 || r->panel_cols == r->cols))
 		return ADD(slot, MUL(ADD(MUL(row, N(c, r->panel_cols)), col), N(c, bytes)));
+	if (!r->swizzle)
+		return plain_address(c, r, bytes, row, col);
 	rows = split_multiples(c, row, shared_pattern_rows(&c->k->target->shared));
 	cols = split_multiples(c, col, current_layout(c)->cols);
 	if (!c->walks_ring && rows.others && is_fragment_column(col) && is_column_in_group(cols.others) &&

@@ -144,6 +144,22 @@ static enum err_code store_fragment(struct lowering *c, const struct kentry *x, 
 	return OK;
 }
 
+/* How many neighbours of a row one access moves from the ring to the tensor: they are contiguous and aligned in both. */
+static int ring_width(const struct lowering *c, const struct stask *s, const struct node *n, const struct ring *r,
+	const struct shape2 *shape, const struct role_op *o)
+{
+	enum dtype to = c->p->tensors.v[n->ref].type;
+	int bits = dtype_bits(to), width = bits >= 8 ? VECTOR_BITS / bits : 1;
+
+	if (to != c->g->buffers.v[r->buffer].type || n->adds || s->slices > 1 || o->u.move.down ||
+	    shape->rows != r->shape.rows || shape->cols != r->shape.cols)
+		return 1;
+	while (width > 1 && (width * bits < WORD_BITS || r->panel_cols % width ||
+	       !are_aligned_neighbours(c, s, n, shape, o->u.move.cols, width)))
+		width /= 2;
+	return width;
+}
+
 /* Are neighbours of a column of the ring, and not those of a row, contiguous in global memory? */
 static bool is_transposed(const struct role_op *o)
 {
@@ -178,6 +194,7 @@ static enum err_code store_ring(struct lowering *c, const struct kentry *x, cons
 		return choose_nibbles(c, s, n, &shape, o->u.move.cols, o->u.move.cols, o, e);
 	}
 	o->u.move.down = is_transposed(o);
+	o->u.move.width = ring_width(c, s, n, r, &shape, o);
 	o->u.move.value = as_tensor_type(c, n, buffer, val_shared(c, t, t, o->u.move.address));
 	return OK;
 }
