@@ -395,27 +395,31 @@ static int plan_buffers_l(lua_State *L)
 	return 0;
 }
 
-/* plan:grid{raster=, group=, eus=, longest_first=, cluster=, chiplets=} */
+/* plan:grid{raster=, group=, eus=, longest_first=, section=, cluster=, chiplets=} */
 static int plan_grid_l(lua_State *L)
 {
 	static const char *const rasters[] = { "rows", "columns" };	/* ORDER raster */
 	struct history *h = plan_arg(L, "grid");
 	struct grid_plan g = history_plan(h)->grid;
-	int64_t group = g.group, eus = g.eus, cluster = g.cluster, chiplets = g.chiplets;
+	int64_t group = g.group, eus = g.eus, section = g.section, cluster = g.cluster, chiplets = g.chiplets;
 	int raster = g.raster;
 	char file[LUA_IDSIZE];
 	struct err e;
 
-	OPTIONS_CHECK(L, 2, "grid", "raster", "group", "eus", "longest_first", "cluster", "chiplets");
+	OPTIONS_CHECK(L, 2, "grid", "raster", "group", "eus", "longest_first", "section", "cluster", "chiplets");
 	option_name(L, 2, "grid", "raster", rasters, LEN(rasters), &raster);
 	option_integer(L, 2, "grid", "group", 1, 65536, &group);
 	option_integer(L, 2, "grid", "eus", 1, history_plan(h)->device->eus, &eus);
 	option_bool(L, 2, "grid", "longest_first", &g.longest_first);
+	if (!g.longest_first)
+		section = 0;
+	option_integer(L, 2, "grid", "section", 0, SECTION_MOST, &section);
 	option_integer(L, 2, "grid", "cluster", 1, 64, &cluster);
 	option_integer(L, 2, "grid", "chiplets", 1, 1024, &chiplets);
 	g.raster = (enum raster)raster;
 	g.group = (int)group;
 	g.eus = (int)eus;
+	g.section = (int)section;
 	g.cluster = (int)cluster;
 	g.chiplets = (int)chiplets;
 	raise_if(L, history_grid(h, &g, here_now(L, file), &e), &e);

@@ -148,7 +148,8 @@ static void push_traits(lua_State *L, const struct program *p, const struct choi
 		/* the model does not know that EUs of a cluster wait for each other */
 		{ "cluster", c->grid.cluster > 1 ? 2 : 0 }, { "raster", c->grid.raster == RASTER_ROWS },
 		{ "pressure", fmax(TIGHT - spare, 0) / TIGHT }, { "group", log2(c->grid.group) / 4 },
-		{ "longest_first", c->grid.longest_first } };
+		{ "longest_first", c->grid.longest_first },
+		{ "section", c->grid.section != 0 } };
 
 	lua_newtable(L);
 	for (int i = 0; i < LEN(traits); i++)

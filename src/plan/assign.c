@@ -205,8 +205,8 @@ static int by_falling_work(const void *x, const void *y)
 	return (a < b) - (a > b);
 }
 
-/* Sort tiles of several kinds by decreasing work; equal ones stay in order (a counting sort). */
-static void sort_longest_first(struct arena *a, const struct kinds *k, int64_t *tiles, int64_t n)
+/* Sort tiles of several kinds by decreasing work, those of each section of so many; equal ones stay in order (a counting sort). */
+static void sort_longest_first(struct arena *a, const struct kinds *k, int64_t section, int64_t *tiles, int64_t n)
 {
 	int64_t *level = ARENA_ARRAY(a, k->n, int64_t), *sorted = ARENA_ARRAY(a, n, int64_t);
 	int64_t *next = ARENA_ARRAY(a, k->n + 1, int64_t);
@@ -221,12 +221,19 @@ static void sort_longest_first(struct arena *a, const struct kinds *k, int64_t *
 	for (int i = 0; i < k->n; i++)
 		rank[i] = (int)((int64_t *)bsearch(&k->work[i], level, (size_t)levels,
 			sizeof(*level), by_falling_work) - level);
-	for (int64_t t = 0; t < n; t++)
-		next[rank[k->of[tiles[t]]] + 1]++;
-	for (int i = 0; i < levels; i++)
-		next[i + 1] += next[i];
-	for (int64_t t = 0; t < n; t++)
-		sorted[next[rank[k->of[tiles[t]]]]++] = tiles[t];
+	for (int64_t first = 0; first < n; first += section) {
+		int64_t end = min_i64(first + section, n);
+
+		for (int i = 0; i <= levels; i++)
+			next[i] = 0;
+		next[0] = first;
+		for (int64_t t = first; t < end; t++)
+			next[rank[k->of[tiles[t]]] + 1]++;
+		for (int i = 0; i < levels; i++)
+			next[i + 1] += next[i];
+		for (int64_t t = first; t < end; t++)
+			sorted[next[rank[k->of[tiles[t]]]]++] = tiles[t];
+	}
 	for (int64_t t = 0; t < n; t++)
 		tiles[t] = sorted[t];
 }
@@ -310,7 +317,9 @@ void plan_assign_tiles(struct arena *a, const struct plan *p, int phase, struct 
 
 		find_kinds(a, p->graph, phase, &k);
 		if (k.n > 1) {		/* equal tiles go round the units anyway */
-			sort_longest_first(a, &k, groups, c.groups);
+			int64_t section = p->grid.section ? ceil_div(p->grid.section, c.size) : c.groups;
+
+			sort_longest_first(a, &k, section, groups, c.groups);
 			assign_to_free(a, &k, units, groups, c.groups, unit_of);
 		}
 		for (int64_t t = 0; t < c.groups; t++)	/* units have other numbers */
@@ -384,7 +393,7 @@ struct kept_assignment *assignment_of(struct assignment_cache *d, const struct p
 	const struct tiling *t = &p->graph->tiling;
 	struct cluster c = plan_cluster(p, phase);
 	const int64_t others[] = { phase, plan_eus(p, phase), p->grid.raster, p->grid.group, p->grid.longest_first,
-		p->grid.chiplets, c.size, c.axis, c.groups, p->graph->program->tasks.n };
+		p->grid.section, p->grid.chiplets, c.size, c.axis, c.groups, p->graph->program->tasks.n };
 	uint64_t key = hash_bytes(hash_bytes(hash_basis(0), t->extent, sizeof(t->extent)), others, sizeof(others));
 	struct kept_assignment *x;
 

@@ -434,6 +434,10 @@ enum err_code plan_grid(struct plan *p, const struct grid_plan *g, struct srcloc
 		return err_set(e, ERR_INPUT, loc, "'%s' has %d EUs, not %d", p->device->name, p->device->eus, g->eus);
 	if (g->group < 1 || g->group > 65536)
 		return err_set(e, ERR_INPUT, loc, "a group of tiles is 1 to 65536, not %d", g->group);
+	if (g->section < 0 || g->section > SECTION_MOST)
+		return err_set(e, ERR_INPUT, loc, "a section is 0 to %d tiles, not %d", SECTION_MOST, g->section);
+	if (g->section && !g->longest_first)
+		return err_set(e, ERR_INPUT, loc, "a section is for longest_first, which orders its tiles");
 	if (g->cluster < 1 || g->cluster > p->device->max_cluster)
 		return err_set(e, ERR_INPUT, loc, "a cluster on '%s' is 1 to %d EUs, not %d",
 			p->device->name, p->device->max_cluster, g->cluster);

@@ -37,7 +37,7 @@
 struct target;
 struct matrix_instruction;
 
-enum { DISTANCE_AUTO = -1, LANES_MAX = 16, VERSIONS_MAX = 64, OFFSET_MAX = 16 };
+enum { DISTANCE_AUTO = -1, LANES_MAX = 16, VERSIONS_MAX = 64, OFFSET_MAX = 16, SECTION_MOST = 1 << 20 };
 enum { REPLICAS_MAX = 8 };		/* of a lane */
 
 struct lane {
@@ -79,6 +79,7 @@ struct grid_plan {
 	int group;			/* so many tiles of the other of these axes are taken in each step along it; 1:
 					 * one */
 	bool longest_first;		/* tiles with most iterations first */
+	int section;			/* longest_first orders so many consecutive tiles, then the next ones; 0: all at once */
 	int cluster;			/* EUs of a cluster; 1: there are none */
 	int chiplets;			/* those of the device, each of which takes consecutive tiles; 1: tiles go round them */
 };

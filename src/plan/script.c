@@ -186,6 +186,8 @@ static void print_grid(const struct plan *p, struct buf *out)
 		buf_printf(out, ", eus=%d", g->eus);
 	if (g->longest_first)
 		buf_puts(out, ", longest_first=true");
+	if (g->section)
+		buf_printf(out, ", section=%d", g->section);
 	if (g->cluster > 1)
 		buf_printf(out, ", cluster=%d", g->cluster);
 	if (g->chiplets > 1)

@@ -277,8 +277,14 @@ enum err_code build_plan(const struct space *s, const struct choice *c, struct p
 {
 	const struct builder m = { s, c, p, find_parts(s, c, p->graph), e };
 	const struct program *prog = p->graph->program;
+	struct grid_plan grid = c->grid;
+	int64_t most = 0;
 
-	TRY(plan_grid(p, &c->grid, NOWHERE, e));
+	for (int i = 0; i < prog->phases.n; i++)
+		most = max_i64(most, p->graph->grids[i].total);
+	if (grid.section >= most)
+		grid.section = 0;	/* all are in one, which is the same plan */
+	TRY(plan_grid(p, &grid, NOWHERE, e));
 	TRY(add_lanes(&m));
 	for (int phase = 0; phase < prog->phases.n; phase++)
 		TRY(append_phase(&m, phase));
@@ -309,7 +315,7 @@ static uint64_t hash_entries(uint64_t h, const struct plan *p)
 
 uint64_t build_hash(const struct choice *c, const struct plan *p)
 {
-	const int64_t tiles[] = { p->grid.raster, p->grid.group, p->grid.longest_first };	/* chiplets: all have the same */
+	const int64_t tiles[] = { p->grid.raster, p->grid.group, p->grid.longest_first, p->grid.section };	/* chiplets: all have the same */
 
 	return hash_bytes(build_hash_without_raster(c, p), tiles, sizeof(tiles));
 }

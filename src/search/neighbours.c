@@ -401,6 +401,7 @@ void space_neighbours(const struct space *s, const struct choice *c, int coordin
 	struct choices *out)
 {
 	static const int groups[] = { 1, 4, 8, 16, 32 };
+	static const int sections[] = { 0, 1, 2, 4, 8, 16 };	/* tiles of an EU */
 	struct choice x = *c;
 
 	if (coordinate >= BY_EXTENT) {
@@ -442,8 +443,15 @@ void space_neighbours(const struct space *s, const struct choice *c, int coordin
 		VEC_PUSH(a, &out->v, x);
 		break;
 	case BY_LONGEST_FIRST:
-		x.grid.longest_first = !c->grid.longest_first;
-		if (s->uneven)
+		x.grid.longest_first = true;
+		for (int i = 0; i < LEN(sections) && s->uneven; i++) {
+			x.grid.section = sections[i] * s->device->eus;
+			if (!c->grid.longest_first || x.grid.section != c->grid.section)
+				VEC_PUSH(a, &out->v, x);
+		}
+		x.grid.longest_first = false;
+		x.grid.section = 0;
+		if (c->grid.longest_first && s->uneven)
 			VEC_PUSH(a, &out->v, x);
 		break;
 	case BY_DEPTH:

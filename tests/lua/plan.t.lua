@@ -150,8 +150,12 @@ plan:grid{cluster = 2}
 is(statements(plan),
   'plan:grid{raster="columns", group=4, eus=100, longest_first=true, cluster=2}\n',
   "grid: each call changes what it names")
+plan:grid{section = 200}
+is(statements(plan),
+  'plan:grid{raster="columns", group=4, eus=100, longest_first=true, section=200, cluster=2}\n',
+  "  sections of what is ordered longest first")
 plan:grid{raster = "rows", group = 1, longest_first = false, cluster = 1}
-is(statements(plan), 'plan:grid{raster="rows", group=1, eus=100}\n', "  and back")
+is(statements(plan), 'plan:grid{raster="rows", group=1, eus=100}\n', "  and back: without longest_first there are no sections")
 plan:grid()
 plan:grid{}
 
@@ -961,6 +965,9 @@ bad("plan:grid{eus = 133}", "grid: eus must be an integer from 1 to 132, got 133
 bad("plan:grid{group = 0}", "grid: group must be an integer from 1 to 65536, got 0")
 bad("plan:grid{cluster = 9}", "a cluster on 'h200' is 1 to 8 EUs, not 9")
 bad("plan:grid{longest_first = 1}", "grid: longest_first must be true or false, got 1")
+bad("plan:grid{section = 5}", "a section is for longest_first, which orders its tiles")
+bad("plan:grid{longest_first = false, section = 5}", "a section is for longest_first, which orders its tiles")
+bad("plan:grid{longest_first = true, section = -1}", "grid: section must be an integer from 0 to 1048576, got -1")
 bad("plan:split('m')", "split: ways must be an integer from 1 to 2147483647, got nothing")
 bad("plan:split('m', 17)", "a split has 1 to 16 ways, not 17")
 bad("plan:split('m', 3)", "'mma' cannot be split 3 ways along 'm': its tile has 128 there")

@@ -99,8 +99,8 @@ all_of_n:fill_waits()
 text, tried = judge(all_of_n, "all of an axis")
 local longest, rows = 0, 0
 for _, t in ipairs(tried) do
-  longest = math.max(longest, tonumber(t.change:match "n=(%d+)") or 0)
-  rows = math.max(rows, tonumber(t.change:match "m=(%d+)") or 0)
+  longest = math.max(longest, tonumber(t.change:match "%f[%w]n=(%d+)") or 0)
+  rows = math.max(rows, tonumber(t.change:match "%f[%w]m=(%d+)") or 0)
 end
 ok(longest < 116 and rows > 8, "no tile is longer than its axis by a step", longest)
 

@@ -698,6 +698,14 @@ static void test_longest_first(void)
 	is_int(b.t->cycles, 150, "... and both take five");
 	is_int(b.t->phases[0].events.n, 5, "... of which one is shown");
 	is_int(b.t->phases[0].events.v[4].tile, 1, "... the last is of the second tile");
+	b.plan->grid.section = 2;
+	is_str(assigned_tiles(&b), " 1 2 | 0 3", "in sections of two: first those of the first section");
+	b.plan->grid.section = 3;
+	is_str(assigned_tiles(&b), " 2 3 | 1 0", "in sections of three");
+	b.plan->grid.section = 5;
+	is_str(assigned_tiles(&b), " 3 0 | 2 1", "a section that has all tiles is as none");
+	b.plan->grid.section = 1;
+	is_str(assigned_tiles(&b), " 0 2 | 1 3", "sections of one: each in order, to the EU with the least");
 	bench_release(&b);
 
 	/* 40 tiles on 40 EUs make 40 classes; not all are played, but the slowest is */

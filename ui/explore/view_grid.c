@@ -335,7 +335,8 @@ static const char *order_text(const struct view *v)
 	if (p->grid.group > 1)
 		buf_printf(&b, ", groups of %d %s", p->grid.group, rows ? "rows" : "columns");
 	if (p->grid.longest_first)
-		buf_puts(&b, ", those with the most iterations first, each to the EU with the fewest");
+		buf_printf(&b, ", those with the most iterations first%s, each to the EU with the fewest", p->grid.section ?
+			arena_strf(&v->m->frame, " of each %d", p->grid.section) : "");
 	if (own->cluster.size > 1)
 		buf_printf(&b, ", clusters of %d EUs along %s", own->cluster.size,
 			p->graph->program->axes.v[own->cluster.axis].name);

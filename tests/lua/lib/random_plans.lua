@@ -423,7 +423,10 @@ local function grid(plan)
   if chance(0.3) then g.raster = choose{"rows", "columns"} end
   if chance(0.3) then g.group = random(3) end
   if chance(0.6) then g.eus = random(3) end
-  if chance(0.2) then g.longest_first = true end
+  if chance(0.2) then
+    g.longest_first = true
+    if chance(0.5) then g.section = random(6) end
+  end
   local chiplets = math.tointeger(plan.device:number "limits.chiplets")
   if chiplets > 1 and chance(0.5) then g.chiplets = chiplets end
   plan:grid(g)
