@@ -588,29 +588,28 @@ static const struct num *address_across(struct lowering *c, const struct ring *r
 	return ADD(ADD(ADD(slot_address(c, r), at), NUM2(XOR, chunk, swizzle_pattern(c, r, row->others))), constant);
 }
 
-/* The address in panels that are not swizzled. What the thread and its group of columns add to it are terms of their own,
- * as in the functions above; a group's first column is in the thread's part, its neighbours are in the same panel. */
+/* The address in panels that are not swizzled. What the thread adds to it and what its group of columns adds are terms of
+ * their own, as in the functions above: a thread's neighbours are in one panel. */
 static const struct num *plain_address(struct lowering *c, const struct ring *r, int bytes, const struct num *row,
 	const struct num *col)
 {
-	struct split_sum x = split_multiples(c, col, r->panel_cols);
-	const struct num *at = ADD(slot_address(c, r), MUL(row, N(c, r->panel_cols * bytes))), *in_panel = x.others;
-	bool in_group = !c->walks_ring && is_column_in_group(x.others) &&
-		r->panel_cols * bytes % c->k->target->shared.chunk == 0 &&
-		current_layout(c)->pair * bytes <= c->k->target->shared.chunk;
+	int group = current_layout(c)->cols;
+	struct split_sum x = split_multiples(c, col, group);
+	const struct num *at = ADD(slot_address(c, r), MUL(row, N(c, r->panel_cols * bytes))), *panels = col, *e = NULL;
 
-	if (in_group && current_layout(c)->cols > r->panel_cols) {
-		at = ADD(at, MUL(DIV(x.others->a, N(c, r->panel_cols)), N(c, r->panel_bytes)));
-		in_panel = ADD(MOD(x.others->a, N(c, r->panel_cols)), x.others->b);
-	} else if (x.others && !in_group) {
-		at = ADD(at, MUL(DIV(x.others, N(c, r->panel_cols)), N(c, r->panel_bytes)));
-		in_panel = MOD(x.others, N(c, r->panel_cols));
+	if (!c->walks_ring && is_column_in_group(x.others) && r->panel_cols % current_layout(c)->pair == 0 &&
+	    (r->panel_cols % group == 0 || group % r->panel_cols == 0)) {
+		bool wide = group > r->panel_cols;	/* a thread's first column says in which panel it is */
+
+		e = wide ? x.others->b : x.others;
+		panels = wide ? x.others->a : x.multiple;
+		if (wide && x.multiple)
+			at = ADD(at, MUL(divide_terms(c, x.multiple, r->panel_cols), N(c, r->panel_bytes)));
 	}
-	if (in_panel)
-		at = ADD(at, MUL(in_panel, N(c, bytes)));
-	if (x.multiple)
-		at = ADD(at, MUL(divide_terms(c, x.multiple, r->panel_cols), N(c, r->panel_bytes)));
-	return at;
+	if (panels)
+		at = ADD(ADD(at, MUL(DIV(panels, N(c, r->panel_cols)), N(c, r->panel_bytes))),
+			MUL(MOD(panels, N(c, r->panel_cols)), N(c, bytes)));
+	return e ? ADD(at, MUL(e, N(c, bytes))) : at;
 }
 
 const struct num *ring_element_address(struct lowering *c, const struct ring *r, const struct num *row,
