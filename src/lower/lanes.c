@@ -2,10 +2,6 @@
 #include "lower/layout/folds.h"
 #include "lower/passes.h"
 
-enum {
-	COPIES_MOST = 2048,		/* sTasks in the text of all lanes: check takes 50 us and 15 KB for each */
-	UNROLL_MOST = 1 << 20,		/* greater least common multiples are as good as this one */
-};
 
 struct kentry *lower_entry_of(const struct klane *l, int task)
 {
@@ -72,8 +68,7 @@ static void build_regions(struct kernel *k, struct klane *l)
 	}
 }
 
-/* May the text of the lane's loop be there once for each of the versions that buffer `b` has in registers? */
-static bool is_unrolled_for(const struct kernel *k, const struct klane *l, int b)
+bool lower_unrolls_for(const struct kernel *k, const struct klane *l, int b)
 {
 	const struct buffer *x = &k->plan->graph->buffers.v[b];
 
@@ -86,130 +81,9 @@ static void find_unroll(struct kernel *k, struct klane *l)
 		struct kregion *r = &l->regions[k->plan->graph->buffers.v[i].loop + 1];
 		int64_t v = k->plan->versions[i];
 
-		if (is_unrolled_for(k, l, i))
+		if (lower_unrolls_for(k, l, i))
 			r->unroll = (int)min_i64(r->unroll / gcd_i64(r->unroll, v) * v, UNROLL_MOST);
 	}
-}
-
-/* How often the text has what stands at offset `at` of a region: in the prologue, in each copy of the steady state and
- * in the epilogue of each, and once for each iteration of runs that are too short for a steady state (peel.c,
- * unroll.c). */
-static int64_t copies_at(const struct kernel *k, const struct klane *l, int loop, int at)
-{
-	const struct kregion *v = &l->regions[loop + 1];
-	int64_t least = loop == NONE ? 1 : max_i64(k->plan->graph->trips[loop].least, 1), n = 0;
-	int64_t most = loop == NONE ? INT64_MAX : k->plan->graph->trips[loop].most;
-
-	if (loop == NONE && !shifts_tiles(l))
-		return 1;
-	if (most > v->max_offset)
-		n = at + v->unroll * ((int64_t)v->max_offset - at + 1);
-	for (int64_t trips = least; trips <= most && trips < v->max_offset + (most <= v->max_offset); trips++)
-		n += trips;
-	return n;
-}
-
-/* sTasks and loops in the text of a region, those of its loops included; COPIES_MOST + 1 at most. */
-static int64_t count_copies(const struct kernel *k, const struct klane *l, int loop)
-{
-	const struct kregion *v = &l->regions[loop + 1];
-	int64_t n = 0;
-
-	for (int i = 0; i < v->steps.n; i++) {
-		const struct kstep *s = &v->steps.v[i];
-
-		n += copies_at(k, l, loop, s->at) * (1 + (s->is_loop ? count_copies(k, l, s->id) : 0));
-		n = min_i64(n, COPIES_MOST + 1);
-	}
-	return n;
-}
-
-static int64_t count_all_copies(const struct kernel *k)
-{
-	int64_t n = 0;
-
-	for (int i = 0; i < k->lanes.n; i++)
-		n += count_copies(k, &k->lanes.v[i], NONE);
-	return n;
-}
-
-/* With equal versions in each region, a loop is unrolled as often as the most of them. */
-static void equal_versions(struct kernel *k)
-{
-	for (int i = 0; i < k->lanes.n; i++) {
-		struct klane *l = &k->lanes.v[i];
-
-		for (int r = 0; r <= k->plan->graph->program->loops.n; r++)
-			l->regions[r].unroll = 1;
-		for (int b = 0; b < k->plan->graph->buffers.n; b++) {
-			struct kregion *r = &l->regions[k->plan->graph->buffers.v[b].loop + 1];
-
-			if (is_unrolled_for(k, l, b) && r->unroll < k->plan->versions[b])
-				r->unroll = k->plan->versions[b];
-		}
-	}
-}
-
-/* The versions in registers that multiply in region `loop` of the lane: "'s' (2), 'p' (3)". */
-static const char *list_versions(struct kernel *k, const struct klane *l, int loop)
-{
-	const char *text = "";
-
-	for (int b = 0; b < k->plan->graph->buffers.n; b++) {
-		const struct buffer *x = &k->plan->graph->buffers.v[b];
-
-		if (x->loop == loop && k->plan->versions[b] > 1 && is_unrolled_for(k, l, b))
-			text = arena_strf(&k->arena, "%s%s'%s' (%d)", text, *text ? ", " : "", x->name,
-				k->plan->versions[b]);
-	}
-	return text;
-}
-
-/* The entry of the lane that is farthest ahead in its region. */
-static const struct kentry *farthest_ahead(const struct klane *l)
-{
-	const struct kentry *x = &l->entries.v[0];
-
-	for (int i = 1; i < l->entries.n; i++)
-		if (l->entries.v[i].at > x->at)
-			x = &l->entries.v[i];
-	return x;
-}
-
-/* Is the kernel's text short enough? Versions of values in registers multiply: a loop is unrolled as often as their
- * least common multiple says. Offsets multiply with that, and those of loops in one another with each other. */
-static enum err_code check_copies(struct kernel *k, struct err *e)
-{
-	const struct klane *most = NULL;
-	const char *name;
-	int loop = NONE;
-
-	if (count_all_copies(k) <= COPIES_MOST)
-		return OK;
-	for (int i = 0; i < k->lanes.n; i++)
-		if (!most || count_copies(k, &k->lanes.v[i], NONE) > count_copies(k, most, NONE))
-			most = &k->lanes.v[i];
-	for (int r = NONE; r < k->plan->graph->program->loops.n; r++)
-		if (most->regions[r + 1].unroll > most->regions[loop + 1].unroll)
-			loop = r;
-	name = k->plan->lanes.v[most->lane].name;
-	k->refusal = (struct refusal){ .code = PROBLEM_COPIES, .task = NONE };
-	if (most->regions[loop + 1].unroll > 1) {
-		err_set(e, ERR_ILLEGAL, k->plan->versions_loc, "the kernel would have more than %d copies of sTasks: "
-			"lane '%s' has a copy of its loop for each of the versions in registers that meet, and those of "
-			"%s meet again only after %s%d iterations", COPIES_MOST, name, list_versions(k, most, loop),
-			most->regions[loop + 1].unroll == UNROLL_MOST ? "more than " : "",
-			most->regions[loop + 1].unroll);
-		equal_versions(k);
-		k->refusal.equal_versions = count_all_copies(k) <= COPIES_MOST;
-		return ERR_ILLEGAL;
-	}
-	const struct kentry *x = farthest_ahead(most);
-
-	k->refusal.task = x->task;
-	return err_set(e, ERR_ILLEGAL, k->plan->entries.v[x->entry].loc, "the kernel would have more than %d copies of "
-		"sTasks: lane '%s' needs copies for the first and last iterations, in which its offsets leave out some "
-		"of them", COPIES_MOST, name);
 }
 
 enum { SCRATCH_ALIGNMENT = 16 };
@@ -294,7 +168,7 @@ enum err_code lower_lanes(struct kernel *k, struct err *e)
 	for (int i = 0; i < p->lanes.n; i++)
 		for (int replica = 0; replica < p->lanes.v[i].replicas && lower_has_work(k, i); replica++)
 			TRY(add_lane(k, i, replica, e));
-	TRY(check_copies(k, e));
+	TRY(lower_count_text(k, e));
 	lower_groups(k);
 	/* lanes of complete warpgroups first, as matrix instructions need aligned ones */
 	for (int pass = 0; pass < 2; pass++) {

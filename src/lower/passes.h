@@ -163,6 +163,11 @@ NODISCARD enum err_code lower_depths(struct kernel *k, int *unserved, struct err
  * computes: lanes, except outboxes; threads; shared_bytes so far
  * promises: each entry makes all waits that the plan gives it, on flags or by a count of groups */
 NODISCARD enum err_code lower_lanes(struct kernel *k, struct err *e);
+/* May the text of the lane's loop be there once for each of the versions that buffer `b` has in registers? */
+bool lower_unrolls_for(const struct kernel *k, const struct klane *l, int b);
+enum { UNROLL_MOST = 1 << 20 };		/* greater least common multiples are as good as this one */
+/* Is the text of the lanes short enough for check and for compilers (text.c)? */
+NODISCARD enum err_code lower_count_text(struct kernel *k, struct err *e);
 /* The lane's entry of the sTask; it must have one. */
 struct kentry *lower_entry_of(const struct klane *l, int task);
 /* Has the lane an entry in the phase? A lane without one is not part of the kernel. */

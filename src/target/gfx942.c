@@ -65,7 +65,7 @@ static const struct completion completes[] = {
 };
 
 const struct target target_gfx942 = {
-	.name = "gfx942", .lowers = true, .priorities = 3, .warp = 64, .group = 1, .frag = { SUMS },
+	.name = "gfx942", .lowers = true, .copied_most = 32768, .priorities = 3, .warp = 64, .group = 1, .frag = { SUMS },
 	.lines = { .rows = 1, .cols = 128, .row = { 1, 1, 0 }, .col = { 1, 64, 2 }, .halves = 1, .pair = 2,
 		.deep = 128 },
 	.completes = completes, .ncompletes = LEN(completes),

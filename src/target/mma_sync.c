@@ -20,7 +20,7 @@ static const struct completion completes[] = {
 };
 
 const struct target target_mma_sync = {
-	.name = "mma_sync", .lowers = true, .warp = 32, .group = 1, .frag = SUMS, .lines = LINES,
+	.name = "mma_sync", .lowers = true, .copied_most = 65536, .warp = 32, .group = 1, .frag = SUMS, .lines = LINES,
 	.completes = completes, .ncompletes = LEN(completes),
 	.shared = { .chunk = 16, .line = 128, .widest = 128, .narrowest = 32, .align = 1024,
 		.box_rows = 256, .box_cols = 256, .box_rank = 5, .copy_align = 128, .flag = 8 },
@@ -28,7 +28,7 @@ const struct target target_mma_sync = {
 };
 
 const struct target target_sm_80 = {
-	.name = "sm_80", .lowers = true, .warp = 32, .group = 1, .frag = SUMS, .lines = LINES,
+	.name = "sm_80", .lowers = true, .copied_most = 65536, .warp = 32, .group = 1, .frag = SUMS, .lines = LINES,
 	.completes = completes, .ncompletes = LEN(completes),
 	.shared = { .chunk = 16, .line = 128, .widest = 128, .narrowest = 32, .align = 1024,
 		.copy_align = 128, .flag = 8 },

@@ -26,7 +26,7 @@ static const struct completion completes[] = {
 };
 
 const struct target target_sm_90a = {
-	.name = "sm_90a", .lowers = true, .warp = 32, .group = 4,
+	.name = "sm_90a", .lowers = true, .copied_most = 65536, .warp = 32, .group = 4,
 	/* setmaxnreg */
 	.registers = { .least = 24, .most = 240, .step = 8, .producer = 40 },
 	/* the accumulator: thread t has rows t / 4 and t / 4 + 8, and of each eight columns

@@ -178,6 +178,8 @@ struct target {
 	int priorities;			/* that a warp may raise its own to, from 1; 0: it has none */
 	int warp;			/* threads of a warp */
 	int group;			/* a lane takes a multiple of so many warps */
+	int copied_most;		/* instructions of a thread in a kernel's copies of sTasks, as lower/text.c estimates
+					 * them: of more the compiler may need longer than a minute */
 	struct granting registers;	/* step 0: all lanes keep the registers that the launch gave them */
 	struct frag_layout frag;	/* of values, and of products' sums unless the instruction says otherwise
 					 * (`sums`) */
