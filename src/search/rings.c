@@ -9,6 +9,14 @@ enum {
 	FLAG_BYTES = 1024,		/* reserved for mbarriers: 128 of 8 bytes, generously */
 };
 
+/* Bytes that are reserved for flags. Where flags are counters, most kernels have none, as their lanes meet at the block's
+ * barrier. Only the kernel says which: if one takes more than there is, the search makes its rings shallower
+ * (`unpriced_bytes` in evaluate.c). */
+static int64_t flag_bytes(const struct plan *p)
+{
+	return target_of(p->device)->shared.polled ? 0 : FLAG_BYTES;
+}
+
 /* What slots take beyond their bytes in a kernel, which aligns them: much, where tables of indices have many
  * versions. */
 static int64_t between_slots(const struct plan *p, int phase)
@@ -29,7 +37,7 @@ int64_t search_rings_bytes(const struct plan *p)
 	int64_t most = 0;
 
 	for (int ph = 0; ph < p->graph->program->phases.n; ph++)
-		most = max_i64(most, fit_shared(p, ph) + between_slots(p, ph) + FLAG_BYTES);
+		most = max_i64(most, fit_shared(p, ph) + between_slots(p, ph) + flag_bytes(p));
 	return most;
 }
 
