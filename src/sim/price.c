@@ -37,6 +37,8 @@ struct reader {
 	struct task_price *occurrence;	/* of the current sTask; NULL: outside of sTasks */
 	int task;			/* ... and which it is */
 	bool multiplied;		/* its product has been issued */
+	double ahead;			/* cycles of the lane for what it has read, until it waits for products: it does that
+					 * while they are under way */
 	bool ends;			/* threads do what the engine does otherwise (SECTION_LENGTH) */
 	int wait, waits;		/* the current wait of the plan, and its operations so far */
 	struct stages stages;		/* of the current sTask */
@@ -126,10 +128,13 @@ static void read_inside(struct reader *r, const struct role_op *o, struct op_cos
 		add_cost(&t->before, op_cost_times(s, runs));
 		return;
 	}
-	if (o->what == DO_GROUPS_WAIT && !r->multiplied)
+	if (o->what == DO_GROUPS_WAIT && !r->multiplied) {
 		t->drain_cost += s.lane * runs;
-	else
+		t->before.lane -= r->ahead;
+		r->ahead = 0;
+	} else
 		add_cost(r->multiplied ? &t->after : &t->before, op_cost_times(s, runs));
+	r->ahead += o->what == DO_MAP || o->what == DO_FENCE ? s.lane * runs : 0;
 	t->boxes += boxes * runs;
 	t->issued += issued * runs;
 	t->copies += boxes > 0 ? runs : 0;
@@ -164,6 +169,7 @@ static void read_task(struct reader *r, const struct role_op *o)
 	r->task = o->task;
 	r->in.runs = 1;
 	r->multiplied = false;
+	r->ahead = 0;
 	r->wait = NONE;
 	r->stages = (struct stages){ .a = r->context.a };
 	read_body(r, &o->u.region.body);

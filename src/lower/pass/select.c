@@ -2,6 +2,8 @@
  * its values lie; registers are those of the versions that the current iteration uses. */
 #include "lower/pass/pass.h"
 
+#include <string.h>
+
 bool writes_ring(const struct lowering *c, const struct stask *s)
 {
 	for (int i = 0; i < s->writes.n; i++)
@@ -95,7 +97,7 @@ static void remove_op(struct role_body *b, const struct role_op *o)
  * ordinary loads before what the engine writes: when a thread signals, its loads may still be under way (PTX ISA,
  * "Async proxy"). If the lane has signaled nothing since the fence of an earlier sTask, that one is deleted: this one
  * covers its reads, too. */
-static void fence_reads(struct lowering *c, int from)
+static bool fence_reads(struct lowering *c, int from)
 {
 	struct role_body *b = c->body;
 	struct role_op *fence;
@@ -103,16 +105,34 @@ static void fence_reads(struct lowering *c, int from)
 	if (release_in(b, from))
 		c->fence_body = NULL;
 	if (!reads_filled_slot(c, b, from))
-		return;
+		return false;
 	if (c->fence_body)
 		remove_op(c->fence_body, c->fence);
 	c->fence_body = NULL;
 	if (b->v.v[b->v.n - 1]->what == DO_FENCE)
-		return;
+		return true;
 	fence = add_op(c, DO_FENCE);
 	fence->why = "the copy engine may fill again what has been read";
 	c->fence = fence;
 	c->fence_body = b;
+	return true;
+}
+
+/* The same for reads that read_ahead has moved: the fence stands right behind them. */
+static void fence_moved(struct lowering *c, int at, int moved)
+{
+	struct role_body *b = c->body, reads = { 0 };
+	struct role_op *fence;
+
+	for (int i = at; i < at + moved; i++)
+		VEC_PUSH(c->a, &reads.v, b->v.v[i]);
+	if (!reads_filled_slot(c, &reads, 0))
+		return;
+	fence = add_op(c, DO_FENCE);
+	fence->why = "the copy engine may fill again what has been read";
+	memmove(&b->v.v[at + moved + 1], &b->v.v[at + moved], (size_t)(b->v.n - 1 - at - moved) * sizeof(fence));
+	b->v.v[at + moved] = fence;
+	c->fence_body = NULL;
 }
 
 /* Does the lane itself execute the sTask to its end? Then issue order asks only that it has begun, and is signaled before
@@ -122,13 +142,103 @@ static bool is_synchronous(const struct lowering *c, const struct kentry *x)
 	return stask_of(c, x)->kind != TASK_STORE && !seu_of(c->k, x->task)->async;
 }
 
+/* Is the value made of what is in shared memory, and of fragments from number `from` on of the body's operations? Not if the
+ * text may branch, as ptxas must not see branches join while a product is under way. */
+static bool needs_no_registers(const struct role_body *b, int from, int end, const struct val *v)
+{
+	bool made_here = false;
+
+	if (v->kind == VAL_FLIPPED || v->kind == VAL_GUARD || v->kind == VAL_NODE)
+		return false;
+	for (int i = from; i < end && v->kind == VAL_FRAG; i++)
+		made_here |= b->v.v[i]->what == DO_FRAGMENT && b->v.v[i]->u.frag.at.frag == v->frag.frag;
+	if (v->kind == VAL_FRAG && !made_here)
+		return false;
+	for (int i = 0; i < LEN(v->arg) && v->arg[i]; i++)
+		if (!needs_no_registers(b, from, end, v->arg[i]))
+			return false;
+	return true;
+}
+
+/* Does the operation make elements of rows, or one, of shared memory alone? Operations from `from` to `end` do, too, and
+ * stand before it. */
+static bool is_read_of_rows(const struct role_body *b, int from, int end, const struct role_op *o)
+{
+	const struct frag *f = o->what == DO_MAP ? o->u.map.over : NULL;
+
+	if (!f || (f->kind != FRAG_ROW && f->kind != FRAG_SCALAR) || !o->touches.n)
+		return false;
+	for (int i = 0; i < o->touches.n; i++)
+		if (o->touches.v[i].what != TOUCH_SLOT || o->touches.v[i].how != TOUCH_READ)
+			return false;
+	for (int i = 0; i < o->u.map.steps.n; i++)
+		if (!needs_no_registers(b, from, end, o->u.map.steps.v[i].value))
+			return false;
+	return true;
+}
+
+static bool makes_fragment(const struct role_op *map, const struct frag *f)
+{
+	bool makes = map->u.map.to.frag == f;
+
+	for (int i = 0; i < map->u.map.steps.n; i++)
+		makes |= map->u.map.steps.v[i].to == f;
+	return makes;
+}
+
+static void move_op(struct role_body *b, int from, int to)
+{
+	struct role_op *o = b->v.v[from];
+
+	memmove(&b->v.v[to + 1], &b->v.v[to], (size_t)(from - to) * sizeof(o));
+	b->v.v[to] = o;
+}
+
+/* Where the sTask waits for products of its own lane, from the operation before `begin` on; NONE: it does not, or its warps
+ * meet behind that. */
+static int find_groups_wait(const struct role_body *b, int begin)
+{
+	for (int i = begin - 1; i >= 0; i--) {
+		enum role_do what = b->v.v[i]->what;
+
+		if (what == DO_GROUPS_WAIT)
+			return i;
+		if (what != DO_PIN && what != DO_WARP_SYNC && what != DO_RELEASE && what != DO_ARRIVE)
+			break;
+	}
+	return NONE;
+}
+
+/* What an sTask reads of each row, such as a scale of a product, is read before it waits for products of its lane: so neither
+ * the reads nor the fence behind them are between a product and its use. Returns how many operations were moved, and where. */
+static int read_ahead(struct lowering *c, int begin, int *at)
+{
+	struct role_body *b = c->body;
+	int moved = 0;
+
+	*at = find_groups_wait(b, begin);
+	for (int i = begin; *at != NONE && i < b->v.n; i++) {
+		struct role_op *o = b->v.v[i];
+
+		if (o->what != DO_FRAGMENT && o->what != DO_MAP)
+			break;
+		if (!is_read_of_rows(b, *at, *at + moved, o))
+			continue;
+		for (int k = begin + moved; k < i; k++)
+			if (b->v.v[k]->what == DO_FRAGMENT && makes_fragment(o, b->v.v[k]->u.frag.at.frag))
+				move_op(b, k, *at + moved++);
+		move_op(b, i, *at + moved++);
+	}
+	return moved;
+}
+
 static enum err_code select_task(struct lowering *c, const struct kentry *x, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct num *seq = instance_number(c, s->loop);
 	bool shares = s->kind == TASK_COMPUTE && writes_ring(c, s);
 	bool meets_before = shares, meets_behind = shares;
-	int begin = c->body->v.n;
+	int begin = c->body->v.n, moved, at;
 
 	c->stored_result = NULL;
 	if (shares && lower_puts(c->k, s))
@@ -140,7 +250,9 @@ static enum err_code select_task(struct lowering *c, const struct kentry *x, str
 	if (x->issue_flag != NONE && is_synchronous(c, x))
 		add_arrive(c, x->issue_flag, seq, "the next in issue order may start");
 	TRY(select_operations(c, x, e));
-	fence_reads(c, begin);
+	moved = read_ahead(c, begin, &at);
+	if (!fence_reads(c, begin + moved) && moved)
+		fence_moved(c, at, moved);
 	begin = c->body->v.n;
 	if (meets_behind)
 		add_lane_sync(c, "all of the result is there");

@@ -151,6 +151,10 @@ enum err_code operand_value(struct lowering *c, const struct kentry *x, int node
 		*out = val_num(c, ADD(axis_first(c, s, shape, a->ref), axis_local_index(c, s, shape, a->ref)));
 		return OK;
 	}
+	if (c->row_reads[arg] && shape->ncol) {
+		*out = val_frag(c, (struct frag_at){ .frag = c->row_reads[arg] });
+		return OK;
+	}
 	buffer = a->task == s->task ? NONE : buffer_of_node(c, s, arg);
 	if (buffer != NONE && has_ring(c, buffer))
 		return ring_value_of_node(c, x, ring_of(c, buffer), node, out, e);
