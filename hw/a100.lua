@@ -83,6 +83,7 @@ return {
         f16 = 2048,                 -- the same
         tf32 = 1024,                -- half: 156 TFLOPS; data sheet
         i8 = 4096,                  -- twice: 624 TOPS; data sheet
+        u8 = 4096,                  -- the same
       },
       efficiency = 0.9,             -- * estimate: good cuBLAS products reach about 280 TFLOPS
       min_m = 16,                   -- mma.m16n8kK; PTX ISA

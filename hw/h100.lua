@@ -90,6 +90,7 @@ return {
         e4m3 = 8192,                -- twice: 1979 TFLOPS; data sheet
         e5m2 = 8192,                -- the same
         i8 = 8192,                  -- 1979 TOPS; data sheet
+        u8 = 8192,                  -- the same
       },
       efficiency = 0.95,            -- * cuBLAS on an H200 at 1.50 GHz
       min_m = 64,                   -- wgmma is m64nNkK; PTX ISA
@@ -130,6 +131,7 @@ return {
                                     -- which go at 64 a cycle
         e5m2 = 1365,                -- * the same
         i8 = 5080,                  -- * twice; estimate
+        u8 = 5080,                  -- the same
       },
       efficiency = 1.0,             -- in the rates above
       min_m = 16,                   -- mma.m16n8kK; PTX ISA

@@ -117,6 +117,7 @@ return {
         e4m3 = 8192,                -- measured: 128 cycles an m64n256k32 [wgmma_e4m3_ss_n256_*]
         e5m2 = 8192,                -- the same
         i8 = 8192,                  -- 1979 TOPS; data sheet
+        u8 = 8192,                  -- the same
       },
       clock_ghz = 1.791,            -- calibrated, +- 0.2 %: products, and little power
       efficiency = 1.0,             -- the rates above are reached exactly; measured
@@ -164,6 +165,7 @@ return {
                                     -- which go at 64 a cycle
         e5m2 = 1365,                -- the same
         i8 = 5080,                  -- twice; estimate
+        u8 = 5080,                  -- the same
       },
       efficiency = 1.0,             -- in the rates above
       min_m = 16,                   -- mma.m16n8kK; PTX ISA

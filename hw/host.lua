@@ -76,6 +76,7 @@ return {
         e4m3 = 32,                  -- computed as f32
         e5m2 = 32,                  -- computed as f32
         i8 = 32,                    -- computed in 32 bits
+        u8 = 32,                    -- the same
       },
       efficiency = 0.1,             -- plain loops of C with conversions, not a tuned kernel
       min_m = 1,                    -- no granularity

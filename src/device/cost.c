@@ -22,14 +22,26 @@ static bool is_valid_type(enum dtype t)
 	return (int)t >= 0 && (int)t < RATE_TYPES;
 }
 
-/* Matrix instructions name the type of each operand only where both are floats of 8 bits (PTX ISA, wgmma; CDNA 3 ISA,
- * MFMA); all others read both operands as one type. */
+/* Matrix instructions name the type of each operand only where both are floats of 8 bits, or both integers (PTX ISA, wgmma
+ * and mma.sync; CDNA 3 ISA, MFMA: floats alone); all others read both operands as one type. */
+static bool is_float_8(enum dtype t)
+{
+	return t == DT_E4M3 || t == DT_E5M2;
+}
+static bool is_integer_8(enum dtype t)
+{
+	return t == DT_I8 || t == DT_U8;
+}
+
 static bool can_multiply(const struct seu *s, const struct work *w)
 {
 	bool can = is_valid_type(w->type) && s->flops[w->type] > 0;
 
 	for (int i = 0; i < LEN(w->operand) && w->mixed; i++)
-		can &= (w->operand[i] == DT_E4M3 || w->operand[i] == DT_E5M2) && s->flops[w->operand[i]] > 0;
+		can &= s->flops[w->operand[i]] > 0;
+	if (w->mixed)
+		can &= (is_float_8(w->operand[0]) && is_float_8(w->operand[1])) ||
+			(is_integer_8(w->operand[0]) && is_integer_8(w->operand[1]));
 	return can;
 }
 

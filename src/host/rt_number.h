@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* The operand types of matrix instructions. */
-enum host_type { HOST_bf16, HOST_f16, HOST_e4m3, HOST_e5m2, HOST_tf32, HOST_i8 };
+enum host_type { HOST_bf16, HOST_f16, HOST_e4m3, HOST_e5m2, HOST_tf32, HOST_i8, HOST_u8 };
 
 static inline float host_float(uint32_t bits)
 {
@@ -114,6 +114,11 @@ static inline int host_type_bytes(enum host_type t)
 	return t == HOST_tf32 ? 4 : t == HOST_bf16 || t == HOST_f16 ? 2 : 1;
 }
 
+static inline int host_is_integer(enum host_type t)
+{
+	return t == HOST_i8 || t == HOST_u8;
+}
+
 /* The bits of an element, in the low ones. */
 static inline float host_from_bits(enum host_type t, uint32_t bits)
 {
@@ -128,6 +133,8 @@ static inline float host_from_bits(enum host_type t, uint32_t bits)
 		return host_from_f16((uint16_t)(bits << 8));
 	case HOST_i8:
 		return (float)(int8_t)bits;
+	case HOST_u8:
+		return (float)(uint8_t)bits;
 	case HOST_tf32:			/* the instruction ignores the low bits */
 		break;
 	}

@@ -278,7 +278,7 @@ static inline void host_multiply(struct host_product *p)
 
 		if (!p->add)
 			memset(d, 0, (size_t)p->columns * sizeof(*d));
-		if (p->type_b == HOST_i8)
+		if (host_is_integer(p->type_b))
 			host_add_integers(p, d, a[i], b);
 		else
 			host_add_products(d, a[i], b, host_depth(p), p->columns);

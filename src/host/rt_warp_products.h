@@ -10,12 +10,12 @@ static inline void host_add_product(float *sum, enum host_type type_a, uint32_t 
 {
 	uint32_t bits;
 
-	if (type_a != HOST_i8) {
+	if (!host_is_integer(type_a)) {
 		*sum += host_from_bits(type_a, x) * host_from_bits(type_b, y);
 		return;
 	}
 	memcpy(&bits, sum, 4);
-	bits += (uint32_t)((int8_t)x * (int8_t)y);
+	bits += (uint32_t)((int)host_from_bits(type_a, x) * (int)host_from_bits(type_b, y));
 	memcpy(sum, &bits, 4);
 }
 
@@ -30,7 +30,7 @@ static inline void host_warp_product(float *d, const uint32_t *a, const uint32_t
 	int half = w->meeting.generation & 1;
 	uint32_t mask = (uint32_t)0xffffffff >> (32 - 8 * bytes);
 
-	if (host_type_bytes((enum host_type)type_b) != bytes || (type_a == HOST_i8) != (type_b == HOST_i8))
+	if (host_type_bytes((enum host_type)type_b) != bytes || host_is_integer((enum host_type)type_a) != host_is_integer((enum host_type)type_b))
 		host_fail("a product of a warp on operands of different widths, or of integers and floats");
 	memcpy(w->words[half][t].a, a, sizeof(w->words[half][t].a));
 	memcpy(w->words[half][t].b, b, sizeof(w->words[half][t].b));
@@ -61,7 +61,7 @@ static inline void host_mfma(float *d, const uint32_t *a, const uint32_t *b, int
 
 	if (host.warp != 64 || (n != 16 && n != 32))
 		host_fail("an MFMA of %d x %d by a warp of %d threads", n, n, host.warp);
-	if (host_type_bytes((enum host_type)type_b) != bytes || bytes > 2 || (type_a == HOST_i8) != (type_b == HOST_i8))
+	if (host_type_bytes((enum host_type)type_b) != bytes || bytes > 2 || host_is_integer((enum host_type)type_a) != host_is_integer((enum host_type)type_b))
 		host_fail("an MFMA on operands of types that do not go together");
 	memcpy(w->words[half][t].a, a, 8);
 	memcpy(w->words[half][t].b, b, 8);

@@ -2,7 +2,7 @@
  * sm_80, and a machine that has Hopper's copy engine and mbarriers. */
 #include "target/mma_sync.h"
 
-static const struct matrix_instruction matrix_80[] = { MMA_16, MMA_8(1u << DT_I8), MMA_TF32 };
+static const struct matrix_instruction matrix_80[] = { MMA_16, MMA_8(INTEGERS_8), MMA_TF32 };
 static const struct matrix_instruction matrix[] = { MMA_SM_89 };
 
 /* The layout of sums is that of wgmma. */

@@ -6,6 +6,7 @@
 
 #define TYPES_16 (1u << DT_BF16 | 1u << DT_F16)
 #define TYPES_8 (1u << DT_E4M3 | 1u << DT_E5M2)
+#define INTEGERS_8 (1u << DT_I8 | 1u << DT_U8)
 
 /* Layouts of operands for elements of which a word has `step`. An instruction contracts 32 bytes of each row of an
  * operand. Thread t has word t mod 4 of either half of them: of the second operand in row t / 4 (a column of the
@@ -24,6 +25,6 @@ static const struct frag_layout second = SECOND(2), first_8 = FIRST(4), second_8
 #define MMA_8(set) { MMA, .types = (set), .loose = (set), .a_layout = &first_8, .b_layout = &second_8 }
 #define MMA_TF32 { MMA, .types = 1u << DT_TF32, .loose = 1u << DT_TF32, .a_layout = &first_32, .b_layout = &second_32 }
 /* All of them: sm_89 and later machines multiply floats of 8 bits, too. */
-#define MMA_SM_89 MMA_16, MMA_8(1u << DT_I8), MMA_TF32, MMA_8(TYPES_8)
+#define MMA_SM_89 MMA_16, MMA_8(INTEGERS_8), MMA_TF32, MMA_8(TYPES_8)
 
 #endif

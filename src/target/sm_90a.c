@@ -8,9 +8,9 @@
 
 static const struct matrix_instruction matrix[] = {
 	{ WGMMA, .types = TYPES_16 | 1u << DT_TF32 | 1u << DT_E4M3 | 1u << DT_E5M2, .loose = TYPES_16 },
-	{ WGMMA, .types = 1u << DT_I8, .cols_step_wide = 16 },
+	{ WGMMA, .types = INTEGERS_8, .cols_step_wide = 16 },
 	{ WGMMA, .types = TYPES_16 | 1u << DT_E4M3 | 1u << DT_E5M2, .loose = TYPES_16, .sparse = true },
-	{ WGMMA, .types = 1u << DT_I8, .cols_step_wide = 16, .sparse = true },
+	{ WGMMA, .types = INTEGERS_8, .cols_step_wide = 16, .sparse = true },
 	MMA_SM_89,
 };
 

@@ -167,7 +167,7 @@ do
   local wrong = changed_device("a100", {["i8 = 4096,"] = "i8 = 4096, e4m3 = 4096,"})
   local good, problems = in_order(wrong, mr.examples.gemm{m = 64, n = 64, k = 64, dtype = "e4m3"}, {m = 64, n = 64, k = 64}, 4):check()
   tap.ok(not good, "a type without instruction")
-  tap.like(tostring(problems):gsub("%s+", " "), "is not lowered for sm_80, which multiplies tf32, f16, bf16 or i8, by single warps",
+  tap.like(tostring(problems):gsub("%s+", " "), "is not lowered for sm_80, which multiplies tf32, f16, bf16, i8 or u8, by single warps",
     "... is refused with the reason")
 end
 
