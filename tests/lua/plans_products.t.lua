@@ -1,7 +1,7 @@
 -- Random legal plans of programs around one product, or none, on the CPU.
 local run = dofile((arg[0]:match "^(.*/)" or "./") .. "lib/plans_test.lua")
 
-run("products", {"gemm", "gated", "normed", "highest", "unpacked", "project", "blend"}, 375, {
+run("products", {"gemm", "gated", "normed", "highest", "unpacked", "project", "blend", "scaled"}, 375, {
   "offset -2", "offset -1", "offset 0", "offset 1", "offset 2",
   "tile-offset -2", "tile-offset -1", "tile-offset 1", "tile-offset 2",
   "ring 1", "ring 2", "ring 3", "ring 4", "registers 2", "registers 3", "unrolled 2", "unrolled 6",

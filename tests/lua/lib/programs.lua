@@ -22,6 +22,22 @@ P.normed = mr.program("normed", function(p)
   end))
 end)
 
+-- A product in blocks of what is contracted, each of which is scaled before it is added to the sums: by a scale for each row
+-- of one operand, and by one for all.
+P.scaled = mr.program("scaled", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local b, i = p:axis("b", (k.size + 63) // 64), p:axis("i", 64)
+  local A, B, C = p:input("A", {m, k}), p:input("B", {n, k}), p:output("C", {m, n})
+  local SA, S = p:input("SA", {b, m}, "f32"), p:input("S", {b}, "f32")
+  local c = p:carry("c", {m, n}, 0)
+  p:loop(b, {batch = true}, function()
+    local part = p:mma("mma", p:load("load_a", A, {m, b * 64 + i}), p:load("load_b", B, {n, b * 64 + i}))
+    local sa, s = p:load("load_sa", SA), p:load("load_s", S)
+    p:task("scale", function() c:set(c + part * sa * s) end)
+  end)
+  C:store("store_c", p:task("convert", function() return c:to "bf16" end))
+end)
+
 -- Softmax in two passes over the keys: the second loop reads what the first one made.
 P.two_pass = mr.program("two_pass", function(p)
   local m, n, d = p:axes("m", "n", "d")

@@ -113,6 +113,13 @@ M.programs = {}
 for name in pairs(draws) do M.programs[#M.programs + 1] = name end
 table.sort(M.programs)
 
+-- Of those that are drawn by name alone.
+function draws.scaled(ways)
+  local sizes, tile = product(ways)
+  sizes.k, tile.k = 64 * random(4) - choose{0, 0, 8}, nil
+  return own.scaled(sizes), tile
+end
+
 ---- wild programs: sizes and tile ----------------------------------------------
 
 local wild_draws = {}
