@@ -205,7 +205,8 @@ static int by_falling_work(const void *x, const void *y)
 	return (a < b) - (a > b);
 }
 
-/* Sort tiles of several kinds by decreasing work, those of each section of so many; equal ones stay in order (a counting sort). */
+/* Sort tiles of several kinds by decreasing work, those of each section of so many; equal ones stay in order (a counting
+ * sort). */
 static void sort_longest_first(struct arena *a, const struct kinds *k, int64_t section, int64_t *tiles, int64_t n)
 {
 	int64_t *level = ARENA_ARRAY(a, k->n, int64_t), *sorted = ARENA_ARRAY(a, n, int64_t);

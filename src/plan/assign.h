@@ -1,8 +1,9 @@
 /* assign.h - tiles to EUs: which tiles each EU gets, and which EUs are alike.
  *
  * The grid's tiles are assigned in the plan's order, tile t to EU t mod n, or, longest first, to the EU that has the
- * fewest iterations so far: all tiles, or, in sections, those of one after those of the one before. With chiplets the EUs are taken in another order, those of a chiplet one after the other. Where EUs form clusters (cluster.h), groups of tiles are assigned to clusters in the same
- * way, a tile of the group to each EU.
+ * fewest iterations so far: all tiles, or, in sections, those of one after those of the one before. With chiplets the EUs
+ * are taken in another order, those of a chiplet one after the other. Where EUs form clusters (cluster.h), groups of tiles
+ * are assigned to clusters in the same way, a tile of the group to each EU.
  *
  * EUs differ only in their tiles, and tiles only in how often their loops run. So EUs whose tiles have the same trip
  * counts in the same order do the same, cycle for cycle, and one of them stands for all.

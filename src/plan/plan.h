@@ -79,7 +79,7 @@ struct grid_plan {
 	int group;			/* so many tiles of the other of these axes are taken in each step along it; 1:
 					 * one */
 	bool longest_first;		/* tiles with most iterations first */
-	int section;			/* longest_first orders so many consecutive tiles, then the next ones; 0: all at once */
+	int section;			/* longest_first orders so many consecutive tiles, then the next ones; 0: all */
 	int cluster;			/* EUs of a cluster; 1: there are none */
 	int chiplets;			/* those of the device, each of which takes consecutive tiles; 1: tiles go round them */
 };

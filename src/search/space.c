@@ -581,10 +581,11 @@ struct choice space_first_choice(const struct space *s)
 				c.tiling.extent[s->dims[i].axis] = s->dims[i].extent[k];
 	for (int i = 0; i < s->nsides; i++)
 		sides_set(s, &s->sides[i], 0, &c.tiling);
-	/* Groups of tiles of a product share what they read of both operands in L2. Of uneven tiles, an EU gets a few of a section:
-	 * enough to end together with others, few enough for L2 to hold what all of them read. */
+	/* Groups of tiles of a product share what they read of both operands in L2. Of uneven tiles, an EU gets a few of a
+	 * section: enough to end together with others, few enough for L2 to hold what all of them read. */
 	c.grid = (struct grid_plan){ .raster = RASTER_ROWS, .group = s->has_products ? 8 : 1,
-		.longest_first = s->uneven, .section = s->uneven ? SECTION_TILES * s->device->eus : 0, .cluster = 1, .chiplets = s->device->chiplets };
+		.longest_first = s->uneven, .section = s->uneven ? SECTION_TILES * s->device->eus : 0, .cluster = 1,
+		.chiplets = s->device->chiplets };
 	return c;
 }
 

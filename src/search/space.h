@@ -21,7 +21,7 @@ enum {
 	SPACE_ROWS = 64,		/* rows of a product: those of a warpgroup's matrix instruction */
 	SPACE_COLUMNS = 16,		/* columns of a product come in steps of so many */
 	SPACE_PRODUCT_MOST = 256,	/* rows or columns of a tile: the most columns of a matrix instruction */
-	SECTION_TILES = 4,		/* of an EU in each section of the first choice, which the order longest first has */
+	SECTION_TILES = 4,		/* of an EU in a section of the first choice */
 	SPACE_SHORT_AXIS = 64,		/* below this size, an axis of the grid gets a few small extents */
 };
 
