@@ -111,6 +111,8 @@ void add_join(struct lowering *c, const struct point *p, const struct kentry *en
 struct point *add_groups_wait(struct lowering *c, int n, const struct point *like, const char *why);
 /* The last product of the loop that may be in flight when an iteration ends; NULL. */
 const struct kentry *last_product(const struct lowering *c, int loop);
+/* Both conditions, of which `all` may have the other one already. */
+const struct num *add_conjunct(struct lowering *c, const struct num *all, const struct num *when);
 /* May the loop have several texts, of which some leave conditions out? */
 bool can_unmask(const struct lowering *c, int loop);
 /* Pins of what is complete behind a wait for groups at that point. */

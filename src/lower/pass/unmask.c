@@ -8,7 +8,7 @@
 #include "lower/pass/pass.h"
 
 /* `all` and `when`, unless it is there already. */
-static const struct num *add_conjunct(struct lowering *c, const struct num *all, const struct num *when)
+const struct num *add_conjunct(struct lowering *c, const struct num *all, const struct num *when)
 {
 	return num_has_conjunct(all, when) ? all : NUM2(BOTH, all, when);
 }

@@ -13,10 +13,10 @@ static void add_hint(struct lowering *c, bool interior, const struct num *holds)
 	VEC_PUSH(c->a, &c->point->hints, ((struct hint){ holds, interior }));
 }
 
-/* Is the sTask in the steady state of a loop that can be unmasked? */
+/* Is the sTask in the steady state of a loop that can be unmasked, or in the prologue? */
 static bool is_in_unmaskable_loop(const struct lowering *c, const struct stask *s)
 {
-	return !c->keeps_conditions && c->point->region == s->loop && c->point->kind == ITERATION_STEADY && can_unmask(c, s->loop);
+	return !c->keeps_conditions && c->point->region == s->loop && c->point->kind != ITERATION_LATE && can_unmask(c, s->loop);
 }
 
 /* First index of the axis in the current iteration, as an expression of the steady loop's counter. */
