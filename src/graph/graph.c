@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/repeats.h"
 #include "tile/index_values.h"
 
 void graph_add_edge(struct graph *g, struct edge e)
@@ -103,6 +104,8 @@ double graph_flops(const struct graph *g)
 		if (s->kind != TASK_MMA)
 			continue;
 		share = flops_there(g, s);
+		for (int a = 0; a < g->program->axes.n; a++)	/* what several tiles do is counted once */
+			share /= (double)graph_repeats(g, i, a);
 		all = s->work.flops * (double)g->grids[s->phase].total * graph_runs(g, s->loop, NONE);
 		sum += share < 1 ? round(all * share) : all;
 	}

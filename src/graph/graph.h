@@ -195,7 +195,8 @@ bool graph_never_runs(const struct graph *g, int task);
 double graph_runs(const struct graph *g, int loop, int outer);
 /* Innermost region that holds both sTasks. */
 int graph_common_loop(const struct graph *g, int a, int b);
-/* Total flops of the program's products, without those of elements that a ragged tile does not have; and the bytes
+/* Total flops of the program's products, without those of elements that a ragged tile does not have, and once of what
+ * several tiles multiply again as they share an axis (repeats.h); and the bytes
  * that device memory must move: each element once that is loaded or stored. If values name elements, those of
  * different indices are taken to differ, as far as the tensor has so many. */
 double graph_flops(const struct graph *g);

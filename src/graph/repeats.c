@@ -7,6 +7,14 @@ static bool is_divided(const struct graph *g, int phase, int axis)
 	return extent_tiles(&g->extents, axis) > 1 && program_axis_role(g->program, phase, axis) == AXIS_GRID;
 }
 
+/* Is it a product that contracts all of the axis? It does not have it itself. */
+static bool contracts_all(const struct graph *g, int node, int axis)
+{
+	const struct node *n = &g->program->nodes.v[node];
+
+	return n->op == OP_MMA && !node_has_axis(n, axis) && extent_is_full(&g->extents, n->arg[0], axis);
+}
+
 int64_t graph_repeats(const struct graph *g, int task, int axis)
 {
 	const struct stask *s = &g->tasks.v[task];
@@ -15,7 +23,7 @@ int64_t graph_repeats(const struct graph *g, int task, int axis)
 	if (!is_divided(g, s->phase, axis))
 		return 1;
 	for (int i = 0; i < t->nodes.n; i++)
-		if (extent_is_full(&g->extents, t->nodes.v[i], axis))
+		if (extent_is_full(&g->extents, t->nodes.v[i], axis) || contracts_all(g, t->nodes.v[i], axis))
 			return extent_tiles(&g->extents, axis);
 	/* a store is a statement, whose value is another node */
 	for (int i = 0; i < s->reads.n && s->kind == TASK_STORE; i++) {
