@@ -88,6 +88,29 @@ for name, want in pairs(plans) do
     end
   end
 end
+-- Sizes that the tiles do not divide: the loop is there once, as a second one would keep its sums in other registers.
+for name, most in pairs{gemm_pingpong = 0, gemm_interleave = 256} do
+  local plan = mr.load_plan(name, mr.examples.gemm{m = 8000, n = 8000, k = 8000})
+  tap.ok(not plan:compile{text = true}.source:find("/* unmasked */", 1, true), name .. ", 8000 cubed: no loop without tests of loads")
+  local lines = has_clang and assembly_of(plan)
+  local bytes = lines and tonumber(table.concat(lines, "\n"):match "private_segment_fixed_size: (%d+)\n")
+  tap.ok(not lines or bytes <= most, ("  at most %d bytes of a thread in memory"):format(most), bytes)
+end
+-- A masked program keeps its loop without tests, if there are registers.
+do
+  local function unmasked(staged)
+    local p = mr.plan(mr.examples.flash_attention{b = 1, h = 1, m = 256, n = 256, d = 64, causal = true}:graph{tile = {m = 64, n = 32, d = 64}},
+      mr.device "mi300x")
+    if staged then p:split_off("k", "put_k") end
+    p:lane("c0", {warps = 4})
+    for _, t in ipairs{"load_q", "load_k", staged and "put_k" or "", "load_v", "mma_qk", "softmax", "rescale", "mma_pv", "normalise", "store_o"} do
+      if t ~= "" then p:append(t, {lane = "c0", seu = t:find "^load" and "valu" or nil}) end
+    end
+    p:fill_waits()
+    return p:compile{text = true}.source:find("/* unmasked */", 1, true) ~= nil
+  end
+  tap.ok(unmasked(false) and unmasked(true), "attention under a mask has a loop without its tests, with held loads, too")
+end
 -- The machine code, where memory answers as late as it may.
 if has_clang and os.execute "/usr/lib/llvm-22/bin/llvm-objdump --version >/dev/null 2>&1 && python3 --version >/dev/null 2>&1" then
   for name, sizes in pairs{gemm_pingpong = {m = 256, n = 256, k = 192}, gemm_interleave = {m = 512, n = 512, k = 256}} do

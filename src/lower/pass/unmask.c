@@ -26,10 +26,39 @@ bool can_unmask(const struct lowering *c, int loop)
 	return true;
 }
 
+/* Does it load to registers, in which the words stay until another sTask writes them to shared memory? */
+static bool holds_load(const struct lowering *c, const struct kentry *x)
+{
+	const struct stask *s = x ? stask_of(c, x) : NULL;
+
+	return s && s->kind == TASK_LOAD && c->g->buffers.v[s->writes.v[0]].staged;
+}
+
+/* Where loads are held in registers from one iteration to the next, clang 22 keeps all that a loop carries, products' sums
+ * among it, in other registers in each copy of the loop, and moves it where one ends: of kernels with 64 sums a thread those
+ * with a copy took 240 registers instead of 114, with 128 sums they spilled. So there must be so many, and something else to
+ * gain than the test of a load, which is one instruction for 16 bytes. */
+static bool pays_under_held_loads(const struct lowering *c, const struct role_body *b)
+{
+	bool held = false, others = false;
+
+	for (int i = 0; i < b->v.n; i++) {
+		const struct role_op *o = b->v.v[i];
+
+		if (o->what != DO_TASK)
+			continue;
+		held |= holds_load(c, o->point->entry);
+		others |= !holds_load(c, o->point->entry) && o->point->hints.n;
+	}
+	return !held || (others && 2 * c->live_words + c->plan->device->reserved_registers <= lane_usable_registers(c->lane));
+}
+
 static void unmask_loop(struct lowering *c, struct role_op *loop)
 {
 	const struct num *unmasked = N(c, 1), *interior = N(c, 1);
 
+	if (!pays_under_held_loads(c, &loop->u.region.body))
+		return;
 	for (int i = 0; i < loop->u.region.body.v.n; i++) {
 		const struct role_op *o = loop->u.region.body.v.v[i];
 
