@@ -95,4 +95,16 @@ for _, replicas in ipairs{2, 3} do
   tap.ok(tl.ii >= tl.res_mii and tl.ii >= tl.rec_mii, ("no interval below its bounds with %d copies"):format(replicas), tl:summary())
 end
 
+---- flops --------------------------------------------------------------------------------
+
+-- What several tiles multiply again, as each needs all of an axis that is divided among them, is counted once.
+do
+  local bound = mr.examples.flash_attention{b = 2, h = 2, m = 512, n = 512, d = 128}
+  local function flops(d) return bound:graph{tile = {m = 128, n = 64, d = d}}.flops end
+  tap.is(flops(128), 4.0 * 2 * 2 * 512 * 512 * 128, "flops of attention")
+  tap.is(flops(64), flops(128), "  are as many with tiles of half of the head dim")
+  tap.is(flops(32), flops(128), "  and of a quarter")
+  tap.like(tostring(bound:graph{tile = {m = 128, n = 64, d = 64}}), "'mma_qk' is%s+multiplied%s+2 times", "  and what is repeated is said")
+end
+
 tap.done_testing()

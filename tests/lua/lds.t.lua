@@ -100,6 +100,10 @@ end
 local joined = exactly("joined rows", softmax, true)
 tap.like(tostring(joined:kernel{}), "lanes meet at the block's barrier.-lanes synchronize at counters: %d+ bytes at %d+", "  although all lanes meet")
 
+-- A search leaves nothing for flags: two slots of keys and of values, and the queries, take all of the LDS.
+local found = mr.search(mr.examples.flash_attention{b = 16, h = 16, m = 4096, n = 4096, d = 128}, mr.device "mi300x", {measure = false})
+tap.is(("%d %d %d"):format(found.plan.usage.shared_bytes, found.plan.rings.k, found.plan.rings.v), LDS .. " 2 2", "a search fills all of the LDS")
+
 -- Whatever plans there are: what is accepted has space.
 random_plans.device = mr.device "mi300x"
 local most, with, accepted = 0, 0, 0
