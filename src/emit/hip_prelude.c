@@ -5,6 +5,12 @@
 #define LOAD(words, type) \
 	"DEV void load_" #words "(u32 *x, const void *from, int inside)\n" \
 	"{ " type " y = { 0 }; if (inside) y = *(const " type " *)from; memcpy(x, &y, " #words "); }\n"
+#define LOAD_OF(bytes, bits, type) \
+	"DEV void load_" #bytes "_of(u32 *x, const void *tensor, long at, int inside)\n" \
+	"{ const " type " y = __builtin_amdgcn_raw_buffer_load_b" #bits "(BUFFER(tensor), inside ? (int)at : -0x7fffffff - 1, 0, 0);" \
+	" memcpy(x, &y, " #bytes "); }\n"
+#define LOAD_OF_POINTER(bytes) \
+	"#define load_" #bytes "_of(x, tensor, at, inside) load_" #bytes "(x, (const char *)(tensor) + (at), inside)\n"
 #define COPY(bytes, type) \
 	"DEV void copy_" #bytes "(u32 to, const void *from, int inside)\n" \
 	"{ " type " x = { 0 }; if (inside) x = *(const " type " *)from; *(LDS " type " *)to = x; }\n"
@@ -265,6 +271,18 @@ const char *const hip_staged[] = {
 	LOAD(4, "word"),
 	LOAD(8, "two_words"),
 	LOAD(16, "four_words"),
+	"/* The same of what is so many bytes behind a tensor's start. No offset of 2^31 is in the buffer, so there is no branch: of\n",
+	"   loads in a branch the compiler keeps more in registers. */\n",
+	"#if __has_builtin(__builtin_amdgcn_raw_buffer_load_b128) && __has_builtin(__builtin_amdgcn_make_buffer_rsrc)\n",
+	"#define BUFFER(tensor) __builtin_amdgcn_make_buffer_rsrc((void *)(tensor), 0, 0x7fffffff, 0x20000)\n",
+	LOAD_OF(4, 32, "word"),
+	LOAD_OF(8, 64, "two_words"),
+	LOAD_OF(16, 128, "four_words"),
+	"#else\n",
+	LOAD_OF_POINTER(4),
+	LOAD_OF_POINTER(8),
+	LOAD_OF_POINTER(16),
+	"#endif\n",
 	"DEV void shared_put_8(u32 a, const u32 *x) { const two_words y = { x[0], x[1] }; *(LDS two_words *)a = y; }\n",
 	"\n",
 	NULL

@@ -502,8 +502,18 @@ static void begin_each_access(struct print *c, const struct role_op *o)
 	put_element_coordinates(c, o, "", o->u.move.run);
 }
 
+/* What a load to registers is given of the element at address `from`: that, or the tensor and how many bytes behind its start. */
+static const char *words_from(struct print *c, const struct role_op *o, const char *from)
+{
+	const char *tensor = c->r->tensors.v[o->u.move.tensor].name;
+
+	return o->u.move.by_offset ? arena_strf(c->a, "tensor_%s, (const char *)(%s) - (const char *)tensor_%s", tensor, from, tensor) :
+		from;
+}
+
 static void print_load_words(struct print *c, const struct role_op *o)
 {
+	const char *of = o->u.move.by_offset ? "_of" : "";
 	struct strided x = { .n = accesses_of_thread(o), .rounds = 1 };
 	const char *to = arena_strf(c->a, "%s + u * %d", frag_name(c, o->u.move.staged), words_at_once(o));
 	int bytes = 4 * words_at_once(o);
@@ -512,7 +522,8 @@ static void print_load_words(struct print *c, const struct role_op *o)
 	if (!o->u.move.stride.rows) {
 		begin_each_access(c, o);
 		const char *element = put_indices(c, o);
-		put(c, "\tload_%d(%s, &%s, %s);", bytes, to, element, num(c, o->u.move.inside));
+		put(c, "\tload_%d%s(%s, %s, %s);", bytes, of, to, words_from(c, o, arena_strf(c->a, "&%s", element)),
+			num(c, o->u.move.inside));
 		put(c, "}");
 		return;
 	}
@@ -524,7 +535,8 @@ static void print_load_words(struct print *c, const struct role_op *o)
 	c->indent++;
 	put(c, "const %s *from = &%s;", bits_type(o->u.move.type), element);
 	begin_row(c, o, &x);
-	put(c, "\tload_%d(%s, from + u * %lldl, %s);", bytes, to, (long long)o->u.move.stride.from, num(c, o->u.move.inside));
+	put(c, "\tload_%d%s(%s, %s, %s);", bytes, of, to, words_from(c, o, arena_strf(c->a, "from + u * %lldl",
+		(long long)o->u.move.stride.from)), num(c, o->u.move.inside));
 	put(c, "}");
 	c->indent--;
 	put(c, "}");

@@ -256,6 +256,7 @@ struct role_op {
 			enum dtype type;		/* of the tensor */
 			struct frag_at from;		/* STORE_THREADS */
 			struct frag_at staged;		/* LOAD_WORDS, PUT_WORDS */
+			bool by_offset;			/* LOAD_WORDS: from the tensor's start and bytes behind it */
 			const struct val *value;	/* STORE: the converted element; NULL: as it is there */
 			bool adds;			/* STORE: to the element of the tensor */
 			int width;			/* STORE_THREADS: elements of one access */

@@ -71,6 +71,6 @@ const struct target target_gfx942 = {
 	.completes = completes, .ncompletes = LEN(completes),
 	.shared = { .chunk = 16, .line = 128, .widest = 128, .narrowest = 32, .align = 1024, .begins_aligned = true,
 		.copy_align = 128, .flag = 8, .polled = true },
-	.hides_fetches = true, .copies_by_registers = true, .dma_bytes = 4, .dma_most = 63,
+	.hides_fetches = true, .copies_by_registers = true, .loads_by_offset = true, .dma_bytes = 4, .dma_most = 63,
 	.matrix = matrix, .nmatrix = LEN(matrix),
 };

@@ -199,6 +199,8 @@ struct target {
 	 * written for what is not there. 0: there are no such copies. */
 	int dma_bytes;
 	int dma_most;		/* of a lane's copies that it can leave under way when it waits */
+	bool loads_by_offset;		/* a load to registers takes the start of a tensor below 2 GiB and bytes behind it, and gives
+					 * zeros where these are beyond: no branch */
 	bool copies_by_registers;	/* so a plan can divide such a copy into a load to registers, and a write to shared memory */
 	uint32_t pairs;			/* types of 16 bits of which an instruction multiplies two neighbours */
 	int adds_together;		/* f32 neighbours to which one instruction adds in memory; 0: one */

@@ -41,7 +41,7 @@ local function counts(body)
   end
   return {wide = count "v_mfma_f32_32x32x8_bf16", narrow = count "v_mfma_f32_16x16x16_bf16", reads = count "ds_read_b128",
     other_reads = count "ds_read" - count "ds_read_b128", writes = count "ds_write_b128", other_writes = count "ds_write" - count "ds_write_b128",
-    loads = count "global_load_dwordx4", other_loads = count "global_load" - count "global_load_dwordx4",
+    loads = count "buffer_load_dwordx4", other_loads = count "global_load" + count "buffer_load" - count "buffer_load_dwordx4",
     waits_for_all = count "s_waitcnt.*vmcnt%(0%)", barriers = count "s_barrier", moves = count "v_accvgpr", scratch = count "scratch_"}
 end
 
@@ -89,12 +89,17 @@ for name, want in pairs(plans) do
   end
 end
 -- Sizes that the tiles do not divide: the loop is there once, as a second one would keep its sums in other registers.
-for name, most in pairs{gemm_pingpong = 0, gemm_interleave = 256} do
+for name, most in pairs{gemm_pingpong = 0, gemm_interleave = 160} do
   local plan = mr.load_plan(name, mr.examples.gemm{m = 8000, n = 8000, k = 8000})
   tap.ok(not plan:compile{text = true}.source:find("/* unmasked */", 1, true), name .. ", 8000 cubed: no loop without tests of loads")
   local lines = has_clang and assembly_of(plan)
   local bytes = lines and tonumber(table.concat(lines, "\n"):match "private_segment_fixed_size: (%d+)\n")
   tap.ok(not lines or bytes <= most, ("  at most %d bytes of a thread in memory"):format(most), bytes)
+  for lane, loop in ipairs(lines and product_loops(lines) or {}) do
+    local got = counts(loop)
+    tap.ok(got.scratch == 0 and got.loads == plans[name].loads * plans[name].k // 64 and got.other_loads == 0,
+      ("  lane %d: none in its loop, whose loads are as many"):format(lane), got.scratch, got.loads)
+  end
 end
 -- A masked program keeps its loop without tests, if there are registers.
 do

@@ -121,6 +121,9 @@ static const char *const prelude[] = {
 	"#define load_4(x, from, inside) ((void)(x), (void)(from), (void)(inside))\n",
 	"#define load_8(x, from, inside) ((void)(x), (void)(from), (void)(inside))\n",
 	"#define load_16(x, from, inside) ((void)(x), (void)(from), (void)(inside))\n",
+	"#define load_4_of(x, tensor, at, inside) ((void)(x), (void)(tensor), (void)(at), (void)(inside))\n",
+	"#define load_8_of load_4_of\n",
+	"#define load_16_of load_4_of\n",
 	"#define shared_put_8(a, x) ((void)(a), (void)(x))\n",
 	"#define dma_4(to, tensor, at, inside) ((void)(to), (void)(tensor), (void)(at), (void)(inside))\n",
 	"#define DMA_WAIT(n) ((void)0)\n",
@@ -543,7 +546,7 @@ static const char *cuda_text(lua_State *L, struct arena *a)
 #define HIP_LACKS " CLUSTER_KERNEL MAP CLUSTER_SYNC SET_REGISTERS flag_expect flag_arrive_at STORES_READ in_block " \
 	"descriptor GROUPS_WAIT PIN_F PIN_U FRESH_F FRESH_U quad_transpose "
 
-/* The page tells all names that both shipped targets define, and those of copies that only gfx942 has, and no others. */
+/* The page tells all names that both shipped targets define, and those of copies and loads that only gfx942 has, and no others. */
 static void compare_with_page(lua_State *L, const char *home)
 {
 	const char *listed, *shipped, *host, *ours = "", *hip = "", *dma = "", *missing = " ";
@@ -555,6 +558,8 @@ static void compare_with_page(lua_State *L, const char *home)
 	host = defined_names(&a, read_text(&a, arena_strf(&a, "%s/src/host/millrace_host.h", home)));
 	for (int i = 0; hip_dma[i]; i++)
 		dma = arena_strf(&a, "%s%s", dma, hip_dma[i]);
+	for (int i = 0; hip_staged[i]; i++)
+		dma = arena_strf(&a, "%s%s", dma, hip_staged[i]);
 	shipped = arena_strf(&a, "%s%s", names_in(&a, defined_names(&a, cuda_text(L, &a)), host, true),
 		names_in(&a, defined_names(&a, dma), host, true) + 1);
 	for (int i = 0; prelude[i]; i++)
@@ -566,8 +571,6 @@ static void compare_with_page(lua_State *L, const char *home)
 		hip = arena_strf(&a, "%s%s", hip, hip_prelude[i]);
 	for (int i = 0; hip_additions[i]; i++)
 		hip = arena_strf(&a, "%s%s", hip, hip_additions[i]);
-	for (int i = 0; hip_staged[i]; i++)
-		hip = arena_strf(&a, "%s%s", hip, hip_staged[i]);
 	for (int i = 0; hip_rare[i]; i++)
 		hip = arena_strf(&a, "%s%s", hip, hip_rare[i]);
 	for (int i = 0; hip_nibbles[i]; i++)

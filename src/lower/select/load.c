@@ -258,6 +258,8 @@ static enum err_code load_words(struct lowering *c, const struct kentry *x, stru
 	touch_added_values(c, s, last_node_of(c->k, s));
 	o = add_half(c, x, lower_loaded_ring(c->k, x->task), DO_LOAD_WORDS);
 	o->u.move.staged = to;
+	o->u.move.by_offset = c->k->target->loads_by_offset && !c->p->tensors.v[o->u.move.tensor].by_address &&
+		tensor_elements(c->p, o->u.move.tensor) <= INT32_MAX * 8LL / dtype_bits(o->u.move.type);
 	return OK;
 }
 

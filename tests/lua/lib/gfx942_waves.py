@@ -569,6 +569,35 @@ def to_lds(w, op, a, mods):
     w.begin('vmcnt', 'copy to LDS', [], complete)
 
 
+def from_buffer(w, op, a, mods):
+    """buffer_load_dword[xN] ... offen: words of memory, zeros of what is not in the buffer."""
+    m = re.match(r'buffer_load_dword(?:x(\d))?$', op)
+    if not m or 'offen' not in mods:
+        raise Fault(f'no instruction {op} {" ".join(mods)}')
+    n, s, e, lanes = int(m[1] or 1), register(a[2])[1], w.mask(), w.active()
+    for i in range(s, s + 4):
+        w.look('s', i)
+    base, size = w.s[s] | (w.s[s + 1] & 0xffff) << 32, w.s[s + 2]
+    if w.s[s + 1] >> 16 or w.s[s + 3] != 0x20000:
+        raise Fault('a buffer of another kind')
+    more = w.S(a[3]) + offset_of(mods)
+    at = [x + more for x in w.word(a[1])]
+    there = [j for j in lanes if at[j] + 4 * n <= size]
+    for j in there:
+        w.block.memory.find(base + at[j], 4 * n)
+
+    def complete():
+        got = [[0] * 64 for _ in range(n)]
+        for j in there:
+            y = w.block.memory.get(base + at[j], 4 * n)
+            for i in range(n):
+                got[i][j] = y >> 32 * i & M32
+        for i in range(n):
+            w.complete_put(e, a[0], got[i], i)
+    w.block.memory.loaded.add(base >> 32)
+    w.begin('vmcnt', 'load', registers(a[0], n), complete)
+
+
 def memory(w, op, a, mods):
     if op in ('global_atomic_add_f32', 'global_atomic_add'):
         at = w.pair(a[0]) if a[2] == 'off' else [w.S(a[2], True) + s32(x) for x in w.word(a[0])]
@@ -878,13 +907,13 @@ class Block:
                 return True
             if op[0] == 's' and mods and not op.startswith('s_load'):
                 raise Fault('no modifier ' + ' '.join(mods))
-            kind = scalar if op[0] == 's' else shared if op[:3] == 'ds_' else memory if op[:7] == 'global_' else to_lds if \
-                op[:7] == 'buffer_' else vector
+            kind = scalar if op[0] == 's' else shared if op[:3] == 'ds_' else memory if op[:7] == 'global_' else \
+                to_lds if op[:7] == 'buffer_' and 'lds' in mods else from_buffer if op[:7] == 'buffer_' else vector
             kind(w, op, a, mods)
             w.before = op, a
             if at in self.polls:
                 w.passed.add(at)
-            elif kind in (memory, to_lds) or kind is shared and 'read' not in op and 'permute' not in op:
+            elif kind in (memory, to_lds, from_buffer) or kind is shared and 'read' not in op and 'permute' not in op:
                 self.followed |= w.passed
         except Fault as e:
             raise Fault(f'block {self.n}, wave {w.n} at {at:x}, {op} {", ".join(a)}: {e}') from None
