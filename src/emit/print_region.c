@@ -88,16 +88,25 @@ static void put_task(struct print *c, const struct role_op *o)
 
 static void put_tiles(struct print *c, const struct role_op *o)
 {
+	long long n = (long long)c->r->names.tiles;
+	int blocks = c->r->names.blocks;
+
 	if (o->u.region.hidden)
 		put(c, "LOOP (int t = 0;; t++) {");
+	else if (n)
+		put(c, "LOOP (int tile = BLOCK, t = 0; tile < %lld; tile += %d, t++) {", n, blocks);
 	else
 		put(c, "LOOP (int at = start[BLOCK], t = 0; at < start[BLOCK + 1]; at++, t++) {");
 	c->indent++;
-	if (o->u.region.hidden) {
+	if (o->u.region.hidden && n) {
+		put(c, "const int tile = opaque(BLOCK) + t * %d;", blocks);
+		put(c, "if (tile >= %lld) break;", n);
+	} else if (o->u.region.hidden) {
 		put(c, "const int block = opaque(BLOCK), at = start[block] + t;");
 		put(c, "if (at >= start[block + 1]) break;");
 	}
-	put(c, "const int tile = order[at];");
+	if (!n)
+		put(c, "const int tile = order[at];");
 	print_body(c, &o->u.region.body);
 	c->indent--;
 	put(c, "}");
@@ -298,7 +307,7 @@ static void print_control(struct print *c, const struct role_op *o)
 		put(c, "SET_REGISTERS(%s, %d);", o->u.registers.more ? "inc" : "dec", o->u.registers.n);
 		break;
 	case DO_LEAVE: put(c, "if (warp >= %d) return;", o->u.lane.warp); break;
-	case DO_COUNT_TILES: put(c, "const int tiles = start[BLOCK + 1] - start[BLOCK];"); break;
+	case DO_COUNT_TILES: put(c, "const int tiles = %s;", var(c, VAR_ALL_TILES, NONE)); break;
 	case DO_LET: put_let(c, o); break;
 	case DO_SET: case DO_ADVANCE: put_change(c, o); break;
 	case DO_FRAGMENT: put_fragment(c, o); break;

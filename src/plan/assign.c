@@ -339,6 +339,19 @@ void plan_assign_tiles(struct arena *a, const struct plan *p, int phase, struct 
 	arena_reset(a, scratch);
 }
 
+bool plan_tiles_go_round(const struct plan *p, int phase)
+{
+	const struct program *g = p->graph->program;
+	const struct grid *grid = &p->graph->grids[phase];
+	int64_t rows = grid->n > 1 ? grid->tiles[grid->n - 2] : 1, columns = grid->n > 0 ? grid->tiles[grid->n - 1] : 1;
+	bool down = p->grid.raster == RASTER_COLUMNS, any = false;
+
+	for (int i = 0; i < g->axes.n; i++)
+		any |= g->axes.v[i].multiple != 0;
+	return !any && !p->grid.longest_first && p->grid.chiplets <= 1 && plan_cluster(p, phase).size == 1 &&
+		(down ? rows == 1 || columns == 1 : p->grid.group <= 1 || columns == 1 || rows == 1);
+}
+
 int64_t plan_most_tiles(struct arena *a, const struct plan *p, int phase)
 {
 	struct cluster c = plan_cluster(p, phase);

@@ -26,6 +26,10 @@ struct tile_assignment {
 /* In `a`. */
 void plan_assign_tiles(struct arena *a, const struct plan *p, int phase, struct tile_assignment *out);
 
+/* Does EU u get the tiles u, u + n, u + 2 n, ... of the grid, of n EUs, in this order, at the sizes of the plan, which are those of
+ * all launches? */
+bool plan_tiles_go_round(const struct plan *p, int phase);
+
 /* An upper bound of the tiles that one EU gets, over all sizes that a launch may give. They are counted without
  * assigning them, unless longest_first is set and tiles differ. */
 int64_t plan_most_tiles(struct arena *a, const struct plan *p, int phase);

@@ -290,6 +290,10 @@ static void print_var(struct buf *out, enum var v, int of, const struct num_name
 {
 	const char *at = var_info[v].name, *index = strchr(at, '%');
 
+	if (v == VAR_ALL_TILES && names->tiles) {
+		buf_printf(out, "quo(%lld - BLOCK, %d)", (long long)names->tiles + names->blocks - 1, names->blocks);
+		return;
+	}
 	if (!index) {
 		buf_puts(out, at);
 		return;
@@ -326,6 +330,12 @@ static void print_num(struct buf *out, const struct num *x, const struct num_nam
 		buf_printf(out, "(%lld + who * %lld)", (long long)x->a->k, (long long)x->b->k);
 		return;
 	case NUM_TILE_AT:
+		if (names->tiles) {
+			buf_puts(out, x->b ? "(BLOCK + " : "(");
+			print_num(out, x->a, names, 9);
+			buf_printf(out, x->b ? " * %d)" : ")", names->blocks);
+			return;
+		}
 		buf_puts(out, x->b ? "order[start[BLOCK] + " : "order[");
 		print_num(out, x->a, names, 9);
 		buf_putc(out, ']');

@@ -151,6 +151,8 @@ int64_t num_value(const struct num *x, const struct num_env *env);
 /* As C has it, with as few parentheses as it takes; names[] are what %s stands for. */
 struct num_names {
 	const char *const *axes, *const *rings, *const *tensors;
+	int64_t tiles;			/* of the grid, if block b has tiles b, b + blocks, ...; 0: tables say which it has */
+	int blocks;
 };
 
 const char *num_text(struct arena *a, const struct num *x, const struct num_names *names);

@@ -53,13 +53,13 @@ end
 tap.is(table.concat(bad, "\n"), "", "each chiplet has consecutive tiles of each round")
 
 local plan = gemm(3, 5)
-plan:grid{eus = 9}
+plan:grid{eus = 9, group = 2}
 local text, simulated = plan:compile{text = true}.source, plan:simulate().seconds
 plan:grid{chiplets = CHIPLETS}
-tap.is(plan:compile{text = true}.source, text, "the text of the kernel is the same")
+tap.is(plan:compile{text = true}.source, text, "the text of a kernel with tables of tiles is the same")
 tap.is(plan:simulate().seconds, simulated, "so is the prediction, which knows one cache for all")
 tap.ok(plan:compile{target = "host"}:check{}.ok, "the kernel is right")
-tap.like(plan:script(), 'plan:grid{raster="rows", group=1, eus=9, chiplets=8}', "the script says it")
+tap.like(plan:script(), 'plan:grid{raster="rows", group=2, eus=9, chiplets=8}', "the script says it")
 tap.is(load("local mr = require 'millrace' " .. plan:script())():script(), plan:script(), "and is read again")
 tap.like((tostring(plan):gsub("%s+", " ")), "neighbours on one of 8 chiplets", "what is shown of the plan says it")
 plan:undo()

@@ -1,4 +1,5 @@
 /* The role program of a kernel: tables that all lanes share, then one role for each lane, made by the passes. */
+#include "plan/assign.h"
 #include "lower/pass/pass.h"
 #include "verify/verify.h"
 #include "role/live.h"
@@ -51,7 +52,8 @@ static void list_names(struct lowering *c)
 		VEC_PUSH(c->a, &c->r->rings, ((struct role_ring){ rings[i], r->buffer, r->offset,
 			r->slot_bytes, r->versions, r->share != SHARE_NONE, slices > 1 }));
 	}
-	c->r->names = (struct num_names){ axes, rings, tensors };
+	c->r->names = (struct num_names){ .axes = axes, .rings = rings, .tensors = tensors, .blocks = plan_eus(c->plan, c->k->phase),
+		.tiles = plan_tiles_go_round(c->plan, c->k->phase) ? c->g->grids[c->k->phase].total : 0 };
 	c->r->tasks = tasks;
 }
 
