@@ -635,6 +635,7 @@ static void print_store_ring(struct print *c, const struct role_op *o)
 	if (width > 1) {
 		const char *to = put_indices(c, o), *address = num(c, o->u.move.address);
 
+		c->vectors |= words > 1;
 		put(c, "\tu32 y[%d]; %s", words, words == 1 ? arena_strf(c->a, "y[0] = shared_u32(%s);", address) :
 			arena_strf(c->a, "shared_%d(y, %s);", 4 * words, address));
 		put(c, "\t%s%s", guard_text(c, o->u.move.inside), word_store(c, words, to, "y[0]"));

@@ -244,6 +244,10 @@ for _, row in ipairs{{2048, 8}, {2044, 4}, {2046, 2}, {2047, 1}} do
     local how = tostring(plan:kernel{}):match "store_ring Y, %d+ elements ([^\n]*)"
     is(how, width == 1 and "one by one" or width .. " at once", ("rows of %d in %d x %d: stored %s"):format(n, tile[1], tile[2], how))
     ok(plan:compile{target = "host"}:check{seed = 1, race = true}.ok, "  and right")
+    local text = plan:compile{text = true}.source
+    for call in text:gmatch "[%s;](shared_%d+)%(y, " do
+      if not text:find("DEV void " .. call .. "(", 1, true) then ok(false, "  and CUDA's text has " .. call) end
+    end
   end
 end
 
