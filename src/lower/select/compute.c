@@ -383,6 +383,7 @@ enum err_code select_compute(struct lowering *c, const struct kentry *x, struct 
 	for (int i = 0; i < t->nodes.n; i++)
 		c->node_frags[t->nodes.v[i]] = NULL;
 	find_inlined(c, s);
+	TRY(fetch_values(c, x, e));
 	for (int i = 0, next; i < t->nodes.n; i = next) {
 		int node = t->nodes.v[i], fused_end = i;
 		enum op op = c->p->nodes.v[node].op;

@@ -32,6 +32,13 @@ struct converted {
 	int64_t at;			/* bytes from the start of the scratch */
 };
 
+/* A value in shared memory that the sTask has fetched to registers (fetched.c). */
+struct fetched {
+	int buffer;
+	const struct shape2 *shape;	/* of the node that reads it */
+	const struct frag *frag;
+};
+
 /* The state of lowering one kernel. */
 struct lowering {
 	/* the kernel */
@@ -65,6 +72,7 @@ struct lowering {
 	int *inline_depth;		/* by node of the sTask: nodes from it to the reduction that computes its
 					 * elements, as nothing else uses them; 0: there is no such one */
 	VEC(struct converted) conversions;	/* values that are in the lane's scratch now */
+	VEC(struct fetched) fetched;	/* values in shared memory that the sTask has in registers, too (fetched.c) */
 	const struct frag *stored_result;	/* accumulator of a product whose result goes to a ring; NULL */
 	/* how indices of the current element are computed (indices.c) */
 	const struct num *axis_index[AXES_MAX];	/* by axis: its index in the tile; NULL: from the fragment's element */
@@ -194,6 +202,10 @@ bool has_registers_for_all(const struct lowering *c, int task, int more);
 bool ends_in_flight(const struct lowering *c, int loop);
 /* ... when the step of an iteration ends? `under`: one is when it begins. */
 bool step_ends_in_flight(const struct lowering *c, const struct kstep *s, bool under);
+/* Fetches values of 16 bits that the sTask reads in shared memory to registers, as far as that saves accesses. */
+enum err_code fetch_values(struct lowering *c, const struct kentry *x, struct err *e);
+/* Where the sTask has such a value, read by a node of this shape; NULL: in shared memory alone. */
+const struct frag *find_fetched(const struct lowering *c, int buffer, const struct shape2 *shape);
 /* Declares the fragments of the lane that outlive an sTask. Sets c->live_words and c->has_spare_registers. */
 NODISCARD enum err_code add_fragments(struct lowering *c, struct err *e);
 

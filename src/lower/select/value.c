@@ -156,8 +156,13 @@ enum err_code operand_value(struct lowering *c, const struct kentry *x, int node
 		return OK;
 	}
 	buffer = a->task == s->task ? NONE : buffer_of_node(c, s, arg);
-	if (buffer != NONE && has_ring(c, buffer))
-		return ring_value_of_node(c, x, ring_of(c, buffer), node, out, e);
+	if (buffer != NONE && has_ring(c, buffer)) {
+		const struct frag *f = find_fetched(c, buffer, shape);
+
+		if (f)
+			*out = val_frag(c, (struct frag_at){ .frag = f });
+		return f ? OK : ring_value_of_node(c, x, ring_of(c, buffer), node, out, e);
+	}
 	return register_value(c, x, node, arg, out, e);
 }
 
