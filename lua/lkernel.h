@@ -10,6 +10,8 @@
 void **box_single(lua_State *L, const char *class_name);
 /* The attached device of this Lua state. */
 struct gpu *gpu_of(lua_State *L);
+/* The workers that compile in the background. */
+struct pool *pool_of(lua_State *L);
 /* The kernel, of either backend, at idx. */
 struct built *check_built(lua_State *L, int idx, const char *what);
 /* The backend that the string at idx names. */

@@ -9,7 +9,7 @@
 
 BOX_GC(pool_gc, POOL_CLASS, pool_free)
 
-static struct pool *pool_of(lua_State *L)
+struct pool *pool_of(lua_State *L)
 {
 	struct host *h = enter(L);
 	void **box = box_single(L, POOL_CLASS);

@@ -18,17 +18,24 @@ struct asked {
 	struct tiling tiling;
 	int on;
 	double limit;
-	int64_t seed;			/* of random inputs */
+	int64_t seed;			/* of random inputs, and of a sample */
+	struct plain_sample sample;
 };
 
-static void check_asked(lua_State *L, int opts, const char *what, const struct program *p, struct asked *out)
+/* sampled: a sample may be asked for. */
+static void check_asked(lua_State *L, int opts, const char *what, const struct program *p, bool sampled, struct asked *out)
 {
-
 	*out = (struct asked){ .on = INTERPRETER, .limit = 600, .seed = 1 };
-	OPTIONS_CHECK(L, opts, what, "tile", "round", "on", "limit", "seed");
+	if (sampled)
+		OPTIONS_CHECK(L, opts, what, "tile", "on", "limit", "seed", "tiles");
+	else
+		OPTIONS_CHECK(L, opts, what, "tile", "round", "on", "limit", "seed");
 	option_bool(L, opts, what, "round", &out->round);
 	option_name(L, opts, what, "on", evaluators, LEN(evaluators), &out->on);
 	option_integer(L, opts, what, "seed", INT64_MIN, INT64_MAX, &out->seed);
+	if (sampled)
+		option_integer(L, opts, what, "tiles", 0, 1 << 16, &out->sample.tiles);
+	out->sample.seed = (uint64_t)out->seed;
 	if (option_real(L, opts, what, "limit", &out->limit) && !(out->limit > 0))
 		throw_msg(L, "%s: limit is a number of seconds above 0", what);
 	out->tiled = option_push(L, opts, what, "tile", LUA_TTABLE);
@@ -153,7 +160,8 @@ static struct reference *emit(lua_State *L, const struct program *p, const struc
 	lua_toclose(L, -1);
 	enter(L);
 	reference_new(&h->mem, p, (struct reference **)box);
-	raise_if(L, reference_emit(*box, asked->tiled ? &asked->tiling : NULL, asked->round ? PLAIN_ROUND : 0, &e), &e);
+	raise_if(L, reference_emit(*box, asked->tiled ? &asked->tiling : NULL, asked->round ? PLAIN_ROUND : 0,
+		&asked->sample, &e), &e);
 	return *box;
 }
 
@@ -193,13 +201,13 @@ static void evaluate(lua_State *L, int inputs, const struct results *results, co
 }
 
 /* Arguments program, inputs, options. */
-static const struct program *check_call(lua_State *L, struct asked *asked)
+static const struct program *check_call(lua_State *L, bool sampled, struct asked *asked)
 {
 	const struct program *p = check_program(L, 1, "reference");
 
 	lua_settop(L, 3);
 	enter(L);
-	check_asked(L, 3, "reference", p, asked);
+	check_asked(L, 3, "reference", p, sampled, asked);
 	if (asked->on != DEVICE || !lua_isnil(L, 2))
 		check_inputs(L, 2, "reference", p);
 	return p;
@@ -210,7 +218,7 @@ static const struct program *check_call(lua_State *L, struct asked *asked)
 static int program_reference_l(lua_State *L)
 {
 	struct asked asked;
-	const struct program *p = check_call(L, &asked);
+	const struct program *p = check_call(L, false, &asked);
 
 	lua_newtable(L);			/* -- program inputs options results */
 	arrays_describe(L);
@@ -266,12 +274,12 @@ static int adds_l(lua_State *L)
 	return 1;
 }
 
-/* core.reference_allowing(bound, inputs[, {tile=, on=, limit=, seed=}]) -> the same; name -> array of how far a right
- * kernel's elements may be from these (0: the program stores no such element) */
+/* core.reference_allowing(bound, inputs[, {tile=, on=, limit=, seed=, tiles=}]) -> the same; name -> array of how far a right
+ * kernel's elements may be from these (0: the program stores no such element, or it is in none of the `tiles` that are sampled) */
 static int reference_allowing_l(lua_State *L)
 {
 	struct asked asked;
-	const struct program *p = check_call(L, &asked), *with;
+	const struct program *p = check_call(L, true, &asked), *with;
 	struct results results = { .values = 4, .allowances = 5, .named = p };
 	struct arena *a;
 	int *allowance;
@@ -338,6 +346,40 @@ static double relative_to(double squares, double size)
 	return squares == 0 ? 0 : sqrt(squares) / sqrt(size);
 }
 
+/* Push the indices of an element, from 1. */
+static void push_index(lua_State *L, int64_t at, int rank, const int64_t *dim)
+{
+	lua_createtable(L, rank, 0);
+	for (int i = rank; i > 0; i--) {
+		lua_pushinteger(L, at % dim[i - 1] + 1);
+		lua_rawseti(L, -2, i);
+		at /= dim[i - 1];
+	}
+}
+
+/* Push what was found out about the elements of an output of these dimensions, as core.compare gives it. */
+static void push_comparison(lua_State *L, const struct comparison *c, int rank, const int64_t *dim)
+{
+	lua_newtable(L);
+	set_integer(L, "wrong", c->wrong);
+	set_integer(L, "compared", c->compared);
+	set_integer(L, "unlimited", c->unlimited);
+	set_integer(L, "telling", c->telling);
+	set_real(L, "max_abs", c->greatest);
+	set_real(L, "relative", relative_to(c->off, c->size));
+	set_real(L, "allowed", relative_to(c->most, c->size));
+	set_real(L, "share", c->worst);
+	if (!c->compared)
+		return;
+	lua_newtable(L);
+	set_real(L, "got", c->got);
+	set_real(L, "want", c->want);
+	set_real(L, "allowed", c->allowed);
+	push_index(L, c->at, rank, dim);
+	lua_setfield(L, -2, "index");
+	lua_setfield(L, -2, "worst");
+}
+
 /* core.compare(got, want, allowed) -> {wrong=, compared=, unlimited=, telling=, relative=, max_abs=, allowed= (all relative), share=,
  * worst = {index=, got=, want=, allowed=}} */
 static int compare_l(lua_State *L)
@@ -359,33 +401,182 @@ static int compare_l(lua_State *L)
 		for (size_t i = 0; i < n; i++)
 			compare_element(&c, from + (int64_t)i, x[i], y[i], z[i]);
 	}
-	lua_settop(L, 3);
-	lua_newtable(L);
-	set_integer(L, "wrong", c.wrong);
-	set_integer(L, "compared", c.compared);
-	set_integer(L, "unlimited", c.unlimited);
-	set_integer(L, "telling", c.telling);
-	set_real(L, "max_abs", c.greatest);
-	set_real(L, "relative", relative_to(c.off, c.size));
-	set_real(L, "allowed", relative_to(c.most, c.size));
-	set_real(L, "share", c.worst);
-	if (c.compared) {
-		int64_t at = c.at;
-
-		lua_newtable(L);
-		set_real(L, "got", c.got);
-		set_real(L, "want", c.want);
-		set_real(L, "allowed", c.allowed);
-		lua_createtable(L, want->rank, 0);
-		for (int i = want->rank; i > 0; i--) {
-			lua_pushinteger(L, at % want->dim[i - 1] + 1);
-			lua_rawseti(L, -2, i);
-			at /= want->dim[i - 1];
-		}
-		lua_setfield(L, -2, "index");
-		lua_setfield(L, -2, "worst");
-	}
+	push_comparison(L, &c, want->rank, want->dim);
 	return 1;
+}
+
+/* verifying on the device -------------------------------------------------- */
+
+static const struct built *check_on_device(lua_State *L, int idx)
+{
+	return box_get(L, idx, KERNEL_CLASS, "verify");
+}
+
+/* Short tiles along axes of the grid, so that many blocks share a sample of them. */
+static void take_short_tiles(const struct program *p, struct tiling *t)
+{
+	enum { SHORT = 16 };
+
+	for (int a = 0; a < p->axes.n; a++) {
+		bool in_grid = false, elsewhere = false;
+
+		for (int i = 0; i < p->phases.n; i++) {
+			enum axis_role role = program_axis_role(p, i, a);
+
+			in_grid |= role == AXIS_GRID;
+			elsewhere |= role != AXIS_GRID && role != AXIS_UNUSED;
+		}
+		if (in_grid && !elsewhere && t->extent[a] > SHORT)
+			t->extent[a] = SHORT;
+	}
+}
+
+static struct comparison comparison_of(const struct plain_found *f)
+{
+	return (struct comparison){ f->greatest, f->off, f->size, f->most, f->worst, f->wrong, f->compared, f->at,
+		f->unlimited, f->telling, f->got, f->want, f->allowed };
+}
+
+/* Push the reference's text with kernels that compare outputs, of the program with its roundings. */
+static struct reference *emit_comparing(lua_State *L, const struct program *p, struct asked *asked, int **allowance)
+{
+	const struct program *with;
+	struct reference *r;
+	struct arena *a;
+
+	enter(L);
+	a = scratch_push(L);
+	program_with_roundings(a, p, &with, allowance);
+	take_tiles(L, a, p, asked);
+	if (asked->sample.tiles)
+		take_short_tiles(p, &asked->tiling);
+	leave_complete(with, &asked->tiling);
+	r = emit(L, with, asked);
+	for (int i = 0; i < p->tensors.n; i++) {
+		bool again = p->tensors.v[i].role != TENSOR_OUTPUT;
+
+		for (int k = 0; k < i; k++)
+			again |= p->tensors.v[k].role == TENSOR_OUTPUT && p->tensors.v[k].type == p->tensors.v[i].type;
+		if (!again)
+			plain_put_comparisons(&r->plain, p->tensors.v[i].type);
+	}
+	return r;
+}
+
+#define AHEAD_CLASS "millrace.ahead"
+
+BOX_GC(ahead_gc, AHEAD_CLASS, pool_drop)
+
+static int ahead_drop_l(lua_State *L)
+{
+	void **box = luaL_checkudata(L, 1, AHEAD_CLASS);
+
+	pool_drop(*box);
+	*box = NULL;
+	return 0;
+}
+
+static void compile_ahead(lua_State *L, const struct compile_job *job)
+{
+	void **box = box_new(L, AHEAD_CLASS, 0);
+
+	enter(L);
+	pool_begin(pool_of(L), job, (struct pool_job **)box);
+}
+
+/* core.verify_begin(bound, {seed=, tiles=}) -> two values: until their :drop(), what core.verify needs is compiled in the background */
+static int verify_begin_l(lua_State *L)
+{
+	const struct program *p = check_program(L, 1, "verify");
+	struct asked asked = { .on = DEVICE, .seed = 1 };
+	struct compile_job job;
+	struct gpu_info info;
+	struct reference *r;
+	struct stop stop;
+	int *allowance;
+	struct err e;
+
+	lua_settop(L, 2);
+	OPTIONS_CHECK(L, 2, "verify", "seed", "tiles");
+	option_integer(L, 2, "verify", "seed", INT64_MIN, INT64_MAX, &asked.seed);
+	option_integer(L, 2, "verify", "tiles", 0, 1 << 16, &asked.sample.tiles);
+	asked.sample.seed = (uint64_t)asked.seed;
+	stop = stop_of(host_of(L));
+	raise_if(L, gpu_probe(gpu_of(L), GPU_APIS, &stop, &info, &e), &e);
+	r = emit_comparing(L, p, &asked, &allowance);
+	enter(L);
+	job = reference_job(r, &info);
+	compile_ahead(L, &job);
+	job = feed_job(info.api, info.arch, &r->arena);
+	compile_ahead(L, &job);
+	return 2;
+}
+
+/* core.verify(kernel, other or nil, {seed=, tiles=, reference=, limit=}) -> name of an output -> what core.compare gives, and .chunk: the
+ * greatest allowance of 32 elements relative to their norm; with another kernel also .apart: how far such elements are at most
+ * from those of the other one, relative to their norm, .at: the first of them, .unwritten: how many elements both leave NaN; then
+ * whether all elements were compared. On random inputs, in the device's memory. tiles: so many of the reference's are computed
+ * where a phase allows that, 0: all. reference=false: only with the other kernel. */
+static int verify_l(lua_State *L)
+{
+	const struct built *b = check_on_device(L, 1), *other = lua_isnoneornil(L, 2) ? NULL : check_on_device(L, 2);
+	const struct program *p = b->graph->program;
+	struct asked asked = { .on = DEVICE, .seed = 1 };
+	struct verified_by by = { .computes = true };
+	struct verified *found;
+	struct reference *r;
+	double limit = 600;
+	int *allowance;
+	struct arena *a;
+	struct stop stop;
+	void **data;
+	struct err e;
+
+	lua_settop(L, 3);
+	OPTIONS_CHECK(L, 3, "verify", "seed", "tiles", "limit", "reference");
+	option_bool(L, 3, "verify", "reference", &by.computes);
+	option_integer(L, 3, "verify", "seed", INT64_MIN, INT64_MAX, &asked.seed);
+	option_integer(L, 3, "verify", "tiles", 0, 1 << 16, &asked.sample.tiles);
+	option_real(L, 3, "verify", "limit", &limit);
+	if (!other && !by.computes)
+		throw_msg(L, "verify: there is nothing to compare with");
+	if (other && !built_same_tensors(b, other))
+		throw_msg(L, "verify: the kernels do not compute the same");
+	asked.sample.seed = (uint64_t)asked.seed;
+	r = emit_comparing(L, p, &asked, &allowance);
+	a = scratch_push(L);
+	by.reference = r;
+	by.allowance = allowance;
+	found = ARENA_ARRAY(a, p->tensors.n, struct verified);
+	data = ARENA_ARRAY(a, p->tensors.n, void *);
+	stop = stop_of(host_of(L));
+	enter(L);
+	raise_if(L, built_verify(b, other, &by, gpu_of(L), &(struct feed){ data, (uint64_t)asked.seed }, limit, &stop, a, found, &e), &e);
+	lua_newtable(L);
+	for (int i = 0; i < p->tensors.n; i++) {
+		const struct plain_found *f = &found[i].reference, *o = &found[i].other;
+		struct comparison c = comparison_of(f);
+		int64_t dim[RANK_MAX];
+
+		if (p->tensors.v[i].role != TENSOR_OUTPUT)
+			continue;
+		tensor_dims(p, i, dim);
+		if (by.computes)
+			push_comparison(L, &c, p->tensors.v[i].rank, dim);
+		else
+			lua_newtable(L);
+		if (by.computes)
+			set_real(L, "chunk", sqrt(f->chunk));
+		if (other) {
+			set_real(L, "apart", sqrt(o->worst));
+			push_index(L, o->at, p->tensors.v[i].rank, dim);
+			lua_setfield(L, -2, "at");
+			set_integer(L, "unwritten", o->unwritten);
+		}
+		lua_setfield(L, -2, p->tensors.v[i].name);
+	}
+	lua_pushboolean(L, by.computes && !r->plain.sampled);
+	return 2;
 }
 
 /* core.plain(bound[, {tile=, round=}]) -> text of the plain kernel */
@@ -395,7 +586,7 @@ static int plain_l(lua_State *L)
 	struct asked asked;
 
 	lua_settop(L, 2);
-	check_asked(L, 2, "plain", p, &asked);
+	check_asked(L, 2, "plain", p, false, &asked);
 	return push_buf(L, &emit(L, p, &asked)->plain.text);
 }
 
@@ -403,10 +594,15 @@ void lua_open_reference(lua_State *L)
 {
 	static const luaL_Reg meta[] = { { "__gc", reference_gc_l }, { "__close", reference_gc_l }, { NULL, NULL } };
 	static const luaL_Reg functions[] = { { "plain", plain_l }, { "compare", compare_l },
-		{ "reference_allowing", reference_allowing_l },
+		{ "reference_allowing", reference_allowing_l }, { "verify", verify_l },
+		{ "verify_begin", verify_begin_l },
 		{ "adds", adds_l }, { NULL, NULL } };
 
+	static const luaL_Reg ahead_methods[] = { { "drop", ahead_drop_l }, { NULL, NULL } };
+	static const luaL_Reg ahead[] = { { "__gc", ahead_gc_l }, { NULL, NULL } };
+
 	class_new(L, &(struct class_def){ .name = REFERENCE_CLASS, .meta = meta });
+	class_new(L, &(struct class_def){ .name = AHEAD_CLASS, .methods = ahead_methods, .meta = ahead });
 	class_method(L, PROGRAM_CLASS, "reference", program_reference_l);
 	luaL_setfuncs(L, functions, 0);
 }

@@ -14,7 +14,7 @@ local SWITCH <const> = 0.01                             -- the share by which a 
 local UNCERTAINTY = 0.1                                       -- if the model's uncertainty is not known
 local WORST = 1.25                                      -- candidates predicted to take more than this times the best are ignored
 local SHARP <const> = 8                                 -- whether kernels spill depends more closely on likeness than their speed does
-local NEAR, FINALISTS = 1.02, 6                         -- the candidates of the last race: how near to the best, how many
+local NEAR, FINALISTS = 1.02, 4                         -- the candidates of the last race: how near to the best, how many
 
 -- The candidates left, sorted by predicted time, and the known chances of each.
 local source = {}
@@ -301,9 +301,17 @@ function run:loop()
   end
 end
 
--- Race the candidates that are too close to the best once more, all together and for longer.
+-- Race the candidates that are too close to the best once more, all together and for longer, and have the winner's outputs compared
+-- completely. True if all of them are wrong.
 function run:final()
   local near = {}
+  for i = #self.trusted, 1, -1 do
+    if self.trusted[i].row.status ~= "ok" then table.remove(self.trusted, i) end
+  end
+  for _, x in ipairs(self.trusted) do
+    if not self.best or x.row.score < self.best.score then self.best = x.row end
+  end
+  if not self.best then return false end
   for _, x in ipairs(self.trusted) do
     if x.row.score <= self.best.score * NEAR then near[#near + 1] = x end
   end
@@ -313,14 +321,16 @@ function run:final()
   end)
   local items, fresh = {}, false
   for i = 1, math.min(#near, FINALISTS) do items[i], fresh = near[i].item, fresh or not near[i].row.known end
-  if #items < 2 or not fresh then return end
+  if not fresh then return false end
   self.queue:put{id = 0, bound = self.bound, finalists = items, seed = self.o.seed}
   local row = self.queue:take(self.incumbent)
   self.device_seconds = self.device_seconds + (row.device_seconds or 0)
-  if row.status ~= "ok" then return end
+  if row.status ~= "ok" then return false end
+  local refuted = false
   for _, x in ipairs(near) do
     local final, wrong = row.results[x.item.id], row.wrong and row.wrong[x.item.id]
     if wrong then
+      refuted = true
       x.row.status, x.row.why, x.row.ms, x.row.score = "wrong", wrong, nil, nil
       if self.best == x.row then self.best = nil end
       if self.o.put then self.o.put(x.row) end
@@ -330,6 +340,7 @@ function run:final()
       if not self.best or not self.best.final or final.ratio < self.best.final.ratio then self.best = x.row end
     end
   end
+  return refuted and not self.best
 end
 
 local why = {
@@ -359,7 +370,7 @@ return function(bound, device, candidates, o)
     r.queue:drop()
     if r.best and r.o.final ~= false then
       r.ended = reason                                  -- stays the reason if the last race is interrupted
-      r:final()
+      while r:final() do end
     end
     return reason
   end)

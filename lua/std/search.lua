@@ -18,6 +18,8 @@ local SIMULATED <const>, MEASURED <const> = 2000, 32   -- trials, unless the cal
 local FEW <const> = 200                                -- trials, to find a tile that has a plan
 local EQUAL <const> = 0.001                            -- relative: times nearer than this are equal
 local CHECKED <const> = 64                             -- of the best plans, if check() refuses one after the other
+local AHEAD <const>, AHEAD_AT_ONCE <const> = 8, 2        -- of the best plans so far, compiled while others are searched, and at a time ...
+local AHEAD_SECONDS <const> = 0.4                      -- ... of so many seconds
 local OPERANDS <const> = 32                            -- of the best plans, tried with operands made or fetched otherwise
 local IN_VAIN <const> = 4                              -- ... unless the first few have none that could be
 
@@ -314,11 +316,32 @@ local function best_legal(s, bound, device, o, others)
   return best, refused
 end
 
+-- While the model is searched, the compilers have nothing else to do: the best plans so far are given to them, a few at a time.
+-- ahead: what is under way, by script.
+local function compile_ahead(s, bound, device, ahead)
+  local given = 0
+  for rank, x in ipairs(s:found()) do
+    if rank > AHEAD or given == AHEAD_AT_ONCE then break end
+    local plan = x.priced and rebuild(bound, device, s:plan(x.trial))
+    local script = plan and plan:script()
+    if script and not ahead[script] then
+      local good, compiling = core.try(core.compile_begin, plan)
+      ahead[script] = good and compiling or nil
+      given = given + 1
+    end
+  end
+end
+
 -- Search in the model. Returns the search, why it ended, and its counts, also a plan if none of its own is legal; or nil and why there is
 -- no legal plan.
-local function find(bound, device, o, most, measured, watch)
-  local s = core.search(bound, device, o.tile, measured)
+local function find(bound, device, o, most, ahead, watch)
+  local s = core.search(bound, device, o.tile, ahead ~= nil)
+  local due = core.clock() + AHEAD_SECONDS
   local ended = s:run(most, number(o, "seconds", 60), function(tried, shapes, seconds)
+    if ahead and seconds > 0 and core.clock() >= due then
+      compile_ahead(s, bound, device, ahead)
+      due = core.clock() + AHEAD_SECONDS
+    end
     return watch{phase = "model", trials = tried, shapes = shapes, best = seconds > 0 and seconds or nil,
       bound = s:counts().bound_seconds, history = history_of{s}}
   end)
@@ -334,9 +357,9 @@ local function find(bound, device, o, most, measured, watch)
 end
 
 -- searches: takes the searches that are made of other tiles, too. others: further candidates.
-local function measure(searches, others, bound, device, found, counts, o, most, watch)
+local function measure(searches, others, bound, device, found, counts, o, most, ahead, watch)
   local s = searches[1]
-  return trials.run(s, bound, device, found, {trials = most, seconds = o.seconds, seed = o.seed, fresh = o.fresh,
+  return trials.run(s, bound, device, found, {trials = most, seconds = o.seconds, seed = o.seed, fresh = o.fresh, ahead = ahead,
     bound = counts.bound_seconds, others = others, make = function(search, trial)
       local statements, tile = search:plan(trial)
       return rebuild(bound, device, statements, tile)
@@ -399,11 +422,13 @@ end
 -- Search, then measure. watch: shows the progress.
 local function search(bound, device, found, o, watch)
   local most = math.tointeger(math.min(number(o, "trials", found and MEASURED or SIMULATED), 2^53) // 1)
-  local s, ended, counts, only = find(bound, device, o, found and math.maxinteger or most, found ~= nil, watch)
+  local ahead = found and {} or nil
+  local s, ended, counts, only = find(bound, device, o, found and math.maxinteger or most, ahead, watch)
   if not s then return nil, ended end
   if only then return answer(only, counts, ended, endings.repaired, {history = history_of{s}, measurements = {}}) end
   local searches, others = {s}, ended == "interrupted" and {} or with_other_operands(s, bound, device, o)
-  local m = found and ended ~= "interrupted" and measure(searches, others, bound, device, found, counts, o, most, watch) or nil
+  local m = found and ended ~= "interrupted" and measure(searches, others, bound, device, found, counts, o, most, ahead, watch) or nil
+  for _, compiling in pairs(ahead or {}) do compiling:drop() end
   local best = m and m.best
   local plan, problems = best and best.plan
   if not plan then plan, problems = best_legal(s, bound, device, o, others) end

@@ -1,18 +1,24 @@
 -- serve.lua - a server of queue.lua that measures plans on the attached device.
 --
--- Plans are compiled in the background, by as many workers as there are cores. The reference is computed once, on
--- the device, for one set of random inputs. The outputs of each kernel that may be the best are compared with it. A
--- kernel that hangs or faults fails its candidate, no other.
+-- Plans are compiled in the background, by as many workers as there are cores. Those that are compiled are timed together, by
+-- short samples; the fastest of them a second time, by longer ones. A kernel that may be the best has its outputs compared in the
+-- device's memory: the first one with tiles of the reference that are drawn at random and those at the corners, each further one with all
+-- outputs of a right kernel. A kernel that hangs or faults fails its candidate, no other.
 
 local core = require "millrace.core"
 local paired = require "millrace.paired"
 local within = require "millrace.within"
 
--- The options of races: samples as long as those of mr.race, for the same reason.
-local SHORT = {seconds = 0.3, sample = 0.06, warmup = 0.05, rounds = 6, give_up = 1.06}
-local LONG = {seconds = 0.6, sample = 0.06, warmup = 0.1, rounds = 12}
+-- The options of races. With samples of 10 ms a board at its power limit gives all kernels the same clock, and products that are 2 % slower
+-- may win; they are good enough to tell which are worth a longer race (CLOSE, at most CLOSEST of them).
+local FIRST = {seconds = 0.01, sample = 0.012, warmup = 0.01, rounds = 2}
+local AGAIN = {seconds = 0.15, sample = 0.03, warmup = 0.02, rounds = 6}
+local LONG = {seconds = 0.4, sample = 0.05, warmup = 0.05, rounds = 8}
+local TOGETHER <const>, CLOSE <const>, CLOSEST <const> = 8, 1.04, 3
 local LIMIT = 5                                         -- seconds that one kernel may take
 local COMPILE_SECONDS = 30                              -- a candidate is skipped after that: all that took so long had spills
+local SAMPLE <const> = 128                              -- tiles of the reference
+local APART <const> = 0.25                              -- two kernels that are farther apart than this share of the norm do not agree
 
 local server = {}
 server.__index = server
@@ -21,7 +27,6 @@ handle.__index = handle
 
 local function plan_of(item) return item.plan or assert(load(item.script, "=[millrace.serve]", "t"))(item.bound) end
 
--- The row of an item. Drops the location from the message, which is that of the caller of the search.
 -- Are the extents the same? Of nil, they are.
 local function same(tile, other)
   for axis, extent in pairs(tile or {}) do
@@ -30,6 +35,7 @@ local function same(tile, other)
   return true
 end
 
+-- The row of an item. Drops the location from the message, which is that of the caller of the search.
 local function answer(item, status, why)
   return {id = item.id, status = status, why = why and why:gsub("^[^:]+:%d+: ", ""), script = item.script}
 end
@@ -37,25 +43,138 @@ end
 function server:begin(item)
   local h = setmetatable({server = self, item = item, began = core.clock()}, handle)
   if item.finalists then return h end
-  local good, x = core.try(function() return core.compile_begin(plan_of(item)) end)
+  local good, x = core.try(function()
+    local plan = plan_of(item)
+    local script = item.script or plan:script()
+    local begun = self.begun[script]
+    self.begun[script] = nil
+    return begun or core.compile_begin(plan)
+  end)
   if good then h.compiling = x else h.problem = x end
+  self.handles[#self.handles + 1] = h
+  -- What compares outputs is compiled next: it is needed with the first kernel.
+  self.ahead = self.ahead or core.adds(self.bound) and {} or {core.verify_begin(self.bound, {seed = self.seed, tiles = SAMPLE})}
   return h
 end
 
 function server:wait(seconds) core.compile_wait(seconds) end
 
-function server:end_idle() core.compile_end_idle() end
+function server:end_idle()
+  for _, x in ipairs(self.ahead or {}) do x:drop() end
+  self.ahead = {}
+  core.compile_end_idle()
+end
 
--- The reference's outputs, and how far those of a kernel may be from them. Computed when the first kernel is compiled: by then
--- the compilers have other work. A program with additions has others for each tile shape, of which the last are kept.
+function server:forget(h)
+  for i, other in ipairs(self.handles) do
+    if other == h then return table.remove(self.handles, i) end
+  end
+end
+
+---- outputs ------------------------------------------------------------------------------------
+
+-- The reference's outputs, and how far those of a kernel may be from them. A program with additions has others for each tile shape, of
+-- which the last are kept.
 function server:reference(k)
-  local tile = core.adds(self.bound) and k.plan.graph.tile or nil
+  local tile = k.plan.graph.tile
   if not self.want or not same(tile, self.tile) then
     self.want, self.allowed = core.reference_allowing(self.bound, nil, {on = "device", seed = self.seed, tile = tile})
     self.tile = tile
   end
   return self.want, self.allowed
 end
+
+-- What core.verify finds, or an error of the kernel.
+function server:compare(k, other, o)
+  o.seed, o.limit = self.seed, o.reference == false and self.limit or 60 * self.limit
+  return core.verify(k, other, o)
+end
+
+-- {why= nil or why the outputs are wrong, relative=, complete= are all of them compared? full= with the reference?}
+local function verdict(found, complete)
+  local off, wrong = 0, false
+  for _, x in pairs(found) do
+    if not (x.relative <= off) then off = x.relative end           -- NaN stays
+    wrong = wrong or x.wrong > 0
+  end
+  return {why = wrong and ("its result is off by %.3g"):format(off) or nil, relative = off, complete = complete, full = complete}
+end
+
+-- Do the outputs of two kernels agree, by what the reference allows where it was computed? An element that both leave NaN may be one that
+-- none has computed.
+function server:agree(found)
+  for name, x in pairs(found) do
+    local allowed = 2 * self.chunk[name]
+    if not (allowed < APART and x.apart <= allowed and x.unwritten == 0) then return false end
+  end
+  return true
+end
+
+-- The verdict of an item whose outputs are compared with the reference: all of them, or a sample.
+function server:judge(k, tiles)
+  if core.adds(self.bound) then
+    local got = core.run(k, nil, {seed = self.seed, limit = self.limit})
+    local want, allowed = self:reference(k)
+    local found = within(self.bound, got, want, allowed, {})
+    return {why = not found.ok and ("its result is off by %.3g"):format(found.relative) or nil, relative = found.relative, complete = true,
+      full = true}
+  end
+  local found, complete = self:compare(k, nil, {tiles = tiles})
+  local v = verdict(found, complete)
+  if not v.why and not self.chunk then
+    self.chunk = {}
+    for name, x in pairs(found) do self.chunk[name] = x.chunk end
+  end
+  return v
+end
+
+-- The verdict of an item, for good: it is right if a sample is and all of its outputs agree with those of another kernel that is right
+-- by a sample, or all of the reference's. Two kernels that do not agree are compared with all of it. `surely`: a sample alone is not
+-- enough.
+function server:verdict_of(item, surely)
+  local k, known = self:kernel(item), self.verdicts[item.id]
+  if known and (known.why or known.complete or not surely) then return known end
+  if not known and not self.right then known = self:judge(k, SAMPLE) end
+  if not known or (surely and not known.why and not known.complete) then
+    local other = self:other_than(item)
+    local found = other and self:compare(k, other, {reference = false, tiles = SAMPLE})
+    if found and self:agree(found) then
+      local right = self.verdicts[self.right]
+      known = {relative = (known or right).relative, complete = true}
+      if right then right.complete = true end
+    else
+      known = self:judge(k, 0)
+      if not known.why and other then self:distrust() end
+    end
+  end
+  self.verdicts[item.id] = known
+  if known.why then
+    self.kernels[item.id] = nil
+    if self.right == item.id then self:distrust() end
+  elseif not self.right then
+    self.right = item.id
+  end
+  return known
+end
+
+-- The right one is wrong, or one is right that does not agree with it: what agreed with it may be wrong.
+function server:distrust()
+  self.right = nil
+  for _, v in pairs(self.verdicts) do v.complete = v.full end
+end
+
+-- A kernel to compare an item's with: the right one, or else any other that was measured.
+function server:other_than(item)
+  if not self.chunk then return nil end
+  if self.right and self.right ~= item.id then return self.kernels[self.right] end
+  local least
+  for id in pairs(self.kernels) do
+    if id ~= item.id and (not least or id < least) then least = id end
+  end
+  return least and self.kernels[least]
+end
+
+---- times --------------------------------------------------------------------------------------
 
 -- The kernel of an item that was measured before, perhaps by another run.
 function server:kernel(item)
@@ -70,53 +189,124 @@ end
 function server:race(items, how)
   local list, names = {}, {}
   for i, item in ipairs(items) do list[i], names[i] = self:kernel(item), "plan " .. item.id end
-  local began, o = core.clock(), {seed = self.seed, limit = self.limit}
+  local o = {seed = self.seed, limit = self.limit}
   for key, value in pairs(how) do o[key] = value end
-  local rounds = core.race(list, names, o)
-  return rounds, core.clock() - began
+  return core.race(list, names, o)
 end
 
--- Race the item against the incumbent, if there is one. Fills the row; returns the seconds taken.
-function server:time(row, item, incumbent)
-  local items = incumbent and {incumbent, item} or {item}
-  local me, rounds, seconds = #items, self:race(items, SHORT)
-  row.ms = paired.median(paired.times(rounds, me))
-  row.min, row.max, row.rounds, row.cache = rounds.min[me], rounds.max[me], #rounds, rounds.cache
-  if incumbent then
-    row.against = incumbent.id
-    row.ratio, row.low, row.high = paired.interval(paired.ratios(rounds, me, 1))
+-- Race the items against the incumbent, or against the first of them if there is none. Fills their rows.
+function server:time(rows, items, incumbent, how)
+  local all, base = table.move(items, 1, #items, 1, {}), incumbent or items[1]
+  if incumbent then table.insert(all, 1, incumbent) end
+  local rounds = self:race(all, how)
+  for i, item in ipairs(all) do
+    local row = rows[item.id]
+    if row then
+      row.ms = paired.median(paired.times(rounds, i))
+      row.min, row.max, row.rounds, row.cache = rounds.min[i], rounds.max[i], #rounds, rounds.cache
+      if item ~= base then
+        row.against = base.id
+        row.ratio, row.low, row.high = paired.interval(paired.ratios(rounds, i, 1))
+      end
+    end
   end
-  return seconds
 end
 
--- Why the item's result is wrong, or nil; and its relative error. Each is compared only once, as comparing large results
--- takes longer than a race.
-function server:wrong(item)
-  local known = self.compared[item.id]
-  if not known then
-    local got = core.run(self:kernel(item), nil, {seed = self.seed, limit = self.limit})
-    local want, allowed = self:reference(self:kernel(item))
-    local found = within(self.bound, got, want, allowed, {})
-    known = {why = not found.ok and ("its result is off by %.3g"):format(found.relative) or nil, relative = found.relative}
-    self.compared[item.id] = known
-    if not found.ok then self.kernels[item.id] = nil end
+-- A kernel is to blame for a failed race if it fails alone, too.
+function server:blame(k, why)
+  core.run(k, nil, {seed = self.seed, limit = self.limit})
+  core.raise(why)
+end
+
+local function ratio_of(row) return row.ratio or 1 end
+
+-- The rows of items that are raced together, by id: those near to the best a second time, which counts.
+function server:times(items, incumbent)
+  local rows = {}
+  for _, item in ipairs(items) do
+    local k, row = self:kernel(item), answer(item, "ok")
+    row.registers, row.spills, row.problems = k.registers, k.spills, #k.problems
+    rows[item.id] = row
   end
-  return known.why, known.relative
+  self:time(rows, items, incumbent, FIRST)
+  local order = table.move(items, 1, #items, 1, {})
+  table.sort(order, function(a, b)
+    local x, y = ratio_of(rows[a.id]), ratio_of(rows[b.id])
+    if x ~= y then return x < y end
+    return a.id < b.id
+  end)
+  local best, close = math.min(ratio_of(rows[order[1].id]), incumbent and 1 or math.huge), {}
+  for _, item in ipairs(order) do
+    if ratio_of(rows[item.id]) <= best * CLOSE and #close < CLOSEST then close[#close + 1] = item end
+  end
+  -- Without an incumbent the first item is what others are compared with, so it takes part.
+  if not incumbent and rows[items[1].id] and #close > 0 then
+    local has_first = false
+    for _, item in ipairs(close) do has_first = has_first or item == items[1] end
+    if not has_first then table.insert(close, 1, items[1]) end
+    for i, item in ipairs(close) do if item == items[1] then table.insert(close, 1, table.remove(close, i)) end end
+  end
+  if #close > 0 then self:time(rows, close, incumbent, AGAIN) end
+  return rows
 end
 
--- Race all finalists together. The fastest one is compared with the reference; if it is wrong, the next one is.
+-- Compare the outputs of those that seem to be faster than the incumbent, the fastest first, until one is right. A slower plan shows
+-- how far the model is off, and for that needs no correct outputs.
+function server:check_fastest(rows, items, incumbent)
+  local order = table.move(items, 1, #items, 1, {})
+  table.sort(order, function(a, b)
+    local x, y = ratio_of(rows[a.id]), ratio_of(rows[b.id])
+    if x ~= y then return x < y end
+    return a.id < b.id
+  end)
+  for _, item in ipairs(order) do
+    local row = rows[item.id]
+    if incumbent and ratio_of(row) >= 1 then break end
+    local found = self:verdict_of(item)                 -- here: an error of the reference is not the candidate's
+    row.relative, row.why = found.relative, found.why
+    if not found.why then break end
+    row.status, row.ms, row.ratio = "wrong", nil, nil
+  end
+end
+
+-- Measure the items; returns their rows by id.
+function server:measure(items, incumbent)
+  local began = core.clock()
+  local good, rows = core.try(self.times, self, items, incumbent)
+  if not good and #items > 1 then                       -- one of them fails: each by itself
+    rows = {}
+    for _, item in ipairs(items) do
+      rows[item.id] = self:measure({item}, incumbent)[item.id]
+    end
+    return rows
+  end
+  local item = items[1]
+  if not good then
+    local _, failed = core.try(self.blame, self, self:kernel(item), rows)
+    self.kernels[item.id] = nil
+    return {[item.id] = answer(item, "failed", failed)}
+  end
+  self:check_fastest(rows, items, incumbent)
+  for _, x in ipairs(items) do rows[x.id].device_seconds = (core.clock() - began) / #items end
+  return rows
+end
+
+---- handles ------------------------------------------------------------------------------------
+
+-- Race all finalists together. The fastest one is verified; if it is wrong, the next one is.
 function handle:finals()
   local s, row, began = self.server, answer(self.item, "ok"), core.clock()
-  local rounds, order = s:race(self.item.finalists, LONG), {}
+  local finalists, order = self.item.finalists, {}
+  local rounds = finalists[2] and s:race(finalists, LONG)
   row.results, row.wrong = {}, {}
-  for i, item in ipairs(self.item.finalists) do
+  for i, item in ipairs(finalists) do order[i] = item end
+  for i, item in ipairs(rounds and finalists or {}) do
     local ratio, low, high = paired.interval(paired.ratios(rounds, i, 1))
     row.results[item.id] = {ms = paired.median(paired.times(rounds, i)), ratio = ratio, low = low, high = high}
-    order[i] = item
   end
-  table.sort(order, function(a, b) return row.results[a.id].ratio < row.results[b.id].ratio end)
+  if rounds then table.sort(order, function(a, b) return row.results[a.id].ratio < row.results[b.id].ratio end) end
   for _, item in ipairs(order) do
-    local why = s:wrong(item)
+    local why = s:verdict_of(item, true).why
     if not why then break end
     row.wrong[item.id], row.results[item.id] = why, nil
   end
@@ -124,64 +314,62 @@ function handle:finals()
   return row
 end
 
--- A race failed: run the candidate alone, which raises its own error if it was to blame.
-function server:blame(k, why)
-  core.run(k, nil, {seed = self.seed, limit = self.limit})
-  core.raise(why)
-end
-
--- Time the candidate, and compare its result if it is the best so far. The time of a slower one only improves the belief.
-function handle:trial(k, incumbent)
-  local s, item, began = self.server, self.item, core.clock()
-  local row = answer(item, "ok")
-  row.registers, row.spills, row.problems = k.registers, k.spills, #k.problems
-  s.kernels[item.id] = k
-  for _ = 1, 2 do
-    local good, why = core.try(s.time, s, row, item, incumbent)
-    if not good then s:blame(k, why) end
-    if not incumbent or row.ratio >= 1 then break end   -- if it seems faster, a second race counts
+-- Get the kernel; sets .row where there is none to be measured. True if there is one.
+function handle:compiled()
+  local item = self.item
+  if self.row or self.problem then
+    self.row = self.row or answer(item, "failed", self.problem)
+    return false
   end
-  if not incumbent or row.ratio < 1 then
-    row.why, row.relative = s:wrong(item)
-    if row.why then row.status, row.ms = "wrong", nil end
+  if self.server.kernels[item.id] then return true end
+  if not self.compiling:done() then
+    if item.anyway or core.clock() - self.began < COMPILE_SECONDS then return false end
+    self:drop()
+    self.row = answer(item, "skipped", ("its compiler takes more than %d s"):format(COMPILE_SECONDS))
+    return false
   end
-  row.device_seconds = core.clock() - began
-  return row
+  local good, k = core.try(self.compiling.kernel, self.compiling)
+  if not good then
+    self.row = answer(item, "failed", k)
+  elseif #k.problems > 0 and not item.anyway then
+    self.row = answer(item, "skipped", k.problems[1].message)
+    self.row.registers, self.row.spills, self.row.problems = k.registers, k.spills, #k.problems
+  else
+    self.server.kernels[item.id] = k
+    return true
+  end
+  return false
 end
 
 function handle:poll(incumbent)
-  local item, failed = self.item, nil
-  if self.problem then return answer(item, "failed", self.problem) end
+  local s, item = self.server, self.item
   if item.finalists then
     local good, row = core.try(self.finals, self)
     return good and row or answer(item, "failed", row)
   end
-  if not self.compiling:done() then
-    if item.anyway or core.clock() - self.began < COMPILE_SECONDS then return nil end
-    self:drop()
-    return answer(item, "skipped", ("its compiler takes more than %d s"):format(COMPILE_SECONDS))
+  if self:compiled() then                               -- with it, others that are compiled
+    local items, of = {item}, {[item.id] = self}
+    for _, h in ipairs(s.handles) do
+      if #items < TOGETHER and h ~= self and h:compiled() then
+        items[#items + 1], of[h.item.id] = h.item, h
+      end
+    end
+    for id, row in pairs(s:measure(items, incumbent)) do of[id].row = row end
   end
-  local good, k = core.try(self.compiling.kernel, self.compiling)
-  if not good then return answer(item, "failed", k) end
-  if #k.problems > 0 and not item.anyway then
-    local row = answer(item, "skipped", k.problems[1].message)
-    row.registers, row.spills, row.problems = k.registers, k.spills, #k.problems
-    return row
-  end
-  self.server:reference(k)                              -- here: its error is not the candidate's
-  good, failed = core.try(self.trial, self, k, incumbent)
-  return good and failed or answer(item, "failed", failed)
+  if self.row then s:forget(self) end
+  return self.row
 end
 
 function handle:drop()
+  self.server:forget(self)
   if self.compiling then self.compiling:drop() end
 end
 
--- serve(bound, device, {seed=, limit=}) -> a server
+-- serve(bound, device, {seed=, limit=, ahead=}) -> a server. ahead: kernels that are being compiled, by script
 return function(bound, _, o)
   local found, why = core.attached()
   if not found then core.raise("measure: " .. why) end
-  local workers = core.compile_state()
-  return setmetatable({bound = bound, seed = o and o.seed or 1, limit = o and o.limit or LIMIT,
-    capacity = math.max(workers, 2), kernels = {}, compared = {}}, server)
+  local workers, seed = core.compile_state(), o and o.seed or 1
+  return setmetatable({bound = bound, seed = seed, begun = o and o.ahead or {}, limit = o and o.limit or LIMIT, handles = {},
+    capacity = math.max(workers, 2), kernels = {}, verdicts = {}}, server)
 end

@@ -1,5 +1,8 @@
 /* The frame of a plain kernel: tiles, loops, carries; see plain_node.c for what is in it. */
 #include "reference/plain_text.h"
+#include "base/prng.h"
+
+enum { CORNER_AXES = 4 };		/* of whose first and last tiles all combinations are sampled */
 
 static const struct item *body_of(const struct plain_text *t, int phase, int loop, int *n)
 {
@@ -167,7 +170,58 @@ static bool has_other_twin(const struct program *p, int phase, int axis)
 	return p->axes.v[axis].is_twin && program_axis_role(p, phase, axis) == AXIS_UNUSED;
 }
 
-static void put_kernel(struct plain_text *t, int phase, const struct plain_memory *r, const struct plain_phase *out)
+/* Are the results of a phase those of the program alone, each from one tile? */
+static bool is_last(const struct program *p, int phase)
+{
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+
+		if (n->op != OP_STORE || p->tasks.v[n->task].phase != phase)
+			continue;
+		if (n->adds || p->tensors.v[n->ref].role != TENSOR_OUTPUT)
+			return false;
+		for (int k = 0; k < p->nodes.n; k++)
+			if (p->nodes.v[k].op == OP_LOAD && p->nodes.v[k].ref == n->ref)
+				return false;
+	}
+	return true;
+}
+
+/* The tile at a corner of the grid: bit i of `which` says that it is last along axis i. */
+static int64_t corner_tile(const struct grid *g, unsigned which)
+{
+	int64_t tile = 0;
+
+	for (int i = 0; i < g->n; i++)
+		tile = tile * g->tiles[i] + (which >> i & 1 ? g->tiles[i] - 1 : 0);
+	return tile;
+}
+
+/* The numbers of the tiles to be computed, as a table; false: all are. */
+static bool put_sample(struct plain_text *t, int phase, const struct plain_sample *s, struct plain_phase *out)
+{
+	struct grid g = extents_grid(t->x, phase);
+	unsigned corners = 1u << (g.n < CORNER_AXES ? g.n : CORNER_AXES);
+	struct prng rng;
+
+	if (!s || s->tiles <= 0 || g.total <= s->tiles + corners || !is_last(t->p, phase))
+		return false;
+	rng.state = s->seed + (uint64_t)phase;
+	out->tiles = s->tiles + corners;
+	buf_printf(t->out, "\nTABLE i64 sample_%d[%lld] = {", phase, (long long)out->tiles);
+	for (unsigned c = 0; c < corners; c++)		/* the last one, of all axes */
+		buf_printf(t->out, "%s%lldll, ", c % 16 ? "" : "\n\t", (long long)corner_tile(&g, c == corners - 1 ? ~0u : c));
+	for (int64_t i = 0; i < s->tiles; i++) {
+		int64_t from = g.total / s->tiles * i, n = i == s->tiles - 1 ? g.total - from : g.total / s->tiles;
+
+		buf_printf(t->out, "%s%lldll, ", i % 16 ? "" : "\n\t", (long long)(from + (int64_t)(prng_next(&rng) % (uint64_t)n)));
+	}
+	buf_puts(t->out, "\n};\n");
+	return true;
+}
+
+/* s: the tiles are those of the table. */
+static void put_kernel(struct plain_text *t, int phase, const struct plain_memory *r, bool s, const struct plain_phase *out)
 {
 	const struct program *p = t->p;
 	struct grid g = extents_grid(t->x, phase);
@@ -184,7 +238,12 @@ static void put_kernel(struct plain_text *t, int phase, const struct plain_memor
 			plain_line(t, "const i64 lo_%s = 0, hi_%s = %lldll;", plain_axis(t, i), plain_axis(t, i),
 				(long long)p->axes.v[i].size - 1);
 	plain_gap(t);
-	plain_line(t, "for (i64 tile = BLOCK; tile < %lldll; tile += BLOCKS) {", (long long)g.total);
+	if (s) {
+		plain_line(t, "for (i64 at = BLOCK; at < %lldll; at += BLOCKS) {", (long long)out->tiles);
+		plain_line(t, "const i64 tile = sample_%d[at];", phase);
+	} else {
+		plain_line(t, "for (i64 tile = BLOCK; tile < %lldll; tile += BLOCKS) {", (long long)g.total);
+	}
 	for (int i = g.n - 1; i >= 0; i--) {
 		put_axis(t, g.axis[i], arena_strf(t->a, "(tile / %lld %% %lld)", (long long)below,
 			(long long)g.tiles[i]), size_text(t, g.axis[i]));
@@ -234,7 +293,8 @@ static void put_operations(struct buf *out)
 	}
 }
 
-enum err_code plain_print(const struct extents *x, unsigned flags, struct arena *a, struct plain *out, struct err *e)
+enum err_code plain_print(const struct extents *x, unsigned flags, const struct plain_sample *sample, struct arena *a,
+	struct plain *out, struct err *e)
 {
 	const struct program *p = x->program;
 	struct plain_text t = { .p = p, .x = x, .a = a, .flags = flags };
@@ -248,12 +308,15 @@ enum err_code plain_print(const struct extents *x, unsigned flags, struct arena 
 	put_operations(t.out);
 	for (int i = 0; i < p->phases.n; i++) {
 		struct plain_memory r;
+		bool sampled;
 
 		TRY(plain_memory(a, x, i, &r, e));
 		out->phases[i].entry = arena_strf(a, "plain_%s", p->phases.v[i].name);
 		out->phases[i].tiles = extents_grid(x, i).total;
 		out->scratch_bytes = max_i64(out->scratch_bytes, r.total * (int64_t)sizeof(double));
-		put_kernel(&t, i, &r, &out->phases[i]);
+		sampled = put_sample(&t, i, sample, &out->phases[i]);
+		out->sampled |= sampled;
+		put_kernel(&t, i, &r, sampled, &out->phases[i]);
 	}
 	put_entry(&t, out);
 	return OK;

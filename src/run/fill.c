@@ -48,10 +48,15 @@ const char *feed_text(struct arena *a)
 	return arena_strf(a, "%s%s%s", export_template_text("fill.h"), kernel, addresses);
 }
 
+struct compile_job feed_job(enum gpu_api api, const char *arch, struct arena *a)
+{
+	return (struct compile_job){ .api = api, .name = "fill.cu", .arch = arch, .source = text_for_api(a, api, feed_text(a)) };
+}
+
 enum err_code feed_binary(struct gpu *g, enum gpu_api api, const char *arch, const struct stop *stop, struct arena *a,
 	struct gpu_binary *out, struct err *e)
 {
-	struct compile_job job = { .api = api, .name = "fill.cu", .arch = arch, .source = text_for_api(a, api, feed_text(a)) };
+	struct compile_job job = feed_job(api, arch, a);
 	struct compile_result r;
 
 	TRY(gpu_compile(g, &job, stop, a, &r, e));

@@ -18,6 +18,8 @@ const char *text_for_api(struct arena *a, enum gpu_api api, const char *text);
 int feed_randoms(const struct program *p, const struct feed *f);
 /* The text of the kernel that fills a tensor, CUDA C++, in `a`. */
 const char *feed_text(struct arena *a);
+/* What compiles it. */
+struct compile_job feed_job(enum gpu_api api, const char *arch, struct arena *a);
 /* Compile it, unless the cache has it. *out lies in `a`. */
 NODISCARD enum err_code feed_binary(struct gpu *g, enum gpu_api api, const char *arch, const struct stop *stop,
 	struct arena *a, struct gpu_binary *out, struct err *e);

@@ -19,7 +19,8 @@ void reference_free(struct reference *r)
 	arena_release(&r->arena);
 }
 
-enum err_code reference_emit(struct reference *r, const struct tiling *t, unsigned flags, struct err *e)
+enum err_code reference_emit(struct reference *r, const struct tiling *t, unsigned flags,
+	const struct plain_sample *sample, struct err *e)
 {
 	struct extents x;
 
@@ -27,7 +28,7 @@ enum err_code reference_emit(struct reference *r, const struct tiling *t, unsign
 		TRY(extents_infer(&r->arena, r->program, t, &x, e));
 	else
 		TRY(plain_extents(&r->arena, r->program, &x, e));
-	return plain_print(&x, flags, &r->arena, &r->plain, e);
+	return plain_print(&x, flags, sample, &r->arena, &r->plain, e);
 }
 
 static size_t tensor_bytes(const struct program *p, int tensor)
@@ -70,13 +71,19 @@ static void device_buffers(const struct reference *r, const struct feed *in, siz
 		.init = GPU_INIT_WORD, .word = UINT32_MAX };
 }
 
-static enum err_code compile_plain(struct reference *r, struct gpu *g, const struct gpu_info *on,
-	const struct stop *stop, struct gpu_binary *out, struct err *e)
+struct compile_job reference_job(struct reference *r, const struct gpu_info *on)
 {
 	/* each operation rounds, as the reference's does */
 	static const char *const options[] = { [GPU_CUDA] = "--fmad=false", [GPU_HIP] = "-ffp-contract=off" };
-	struct compile_job compile = { .api = on->api, .name = "reference.cu", .source = text_for_api(&r->arena, on->api,
+
+	return (struct compile_job){ .api = on->api, .name = "reference.cu", .source = text_for_api(&r->arena, on->api,
 		r->plain.text.text), .arch = on->arch, .options = &options[on->api], .noptions = 1 };
+}
+
+enum err_code reference_binary(struct reference *r, struct gpu *g, const struct gpu_info *on,
+	const struct stop *stop, struct gpu_binary *out, struct err *e)
+{
+	struct compile_job compile = reference_job(r, on);
 	struct compile_result binary;
 
 	TRY(gpu_compile(g, &compile, stop, &r->arena, &binary, e));
@@ -84,19 +91,30 @@ static enum err_code compile_plain(struct reference *r, struct gpu *g, const str
 	return OK;
 }
 
-/* A launch of at most `blocks` blocks for each phase. Returns the largest grid. */
-static int64_t device_steps(const struct reference *r, int64_t blocks,
-	const struct gpu_param *params, struct gpu_step *out)
+int64_t reference_blocks(const struct reference *r, const struct gpu_info *on)
 {
+	int64_t blocks = min_i64(on->memory_free / 4, SCRATCH_MOST) / max_i64(1, r->plain.scratch_bytes);
+
+	return max_i64(1, min_i64(blocks, (int64_t)on->sms * BLOCKS_AN_SM));
+}
+
+/* A launch of at most `blocks` blocks for each phase. Returns the largest grid. */
+int64_t reference_steps(const struct reference *r, int64_t blocks, int binary, const int *buffers, struct arena *a,
+	struct gpu_step *out)
+{
+	int n = r->program->tensors.n + 1;
+	struct gpu_param *params = ARENA_ARRAY(a, n, struct gpu_param);
 	int64_t most = 1;
 
+	for (int i = 0; i < n; i++)
+		params[i] = (struct gpu_param){ .kind = GPU_PARAM_POINTER, .buffer = buffers[i] };
 	for (int i = 0; i < r->plain.nphases; i++) {
 		const struct plain_phase *phase = &r->plain.phases[i];
 		int64_t grid = min_i64(blocks, phase->tiles);
 
 		most = max_i64(most, grid);
-		out[i] = (struct gpu_step){ .kind = GPU_STEP_KERNEL, .entry = phase->entry, .grid = { (unsigned)grid },
-			.block = { PLAIN_THREADS }, .params = params, .nparams = r->program->tensors.n + 1 };
+		out[i] = (struct gpu_step){ .kind = GPU_STEP_KERNEL, .binary = binary, .entry = phase->entry,
+			.grid = { (unsigned)grid }, .block = { PLAIN_THREADS }, .params = params, .nparams = n };
 	}
 	return most;
 }
@@ -107,7 +125,7 @@ enum err_code reference_on_device(struct reference *r, struct gpu *g, const stru
 	int n = r->program->tensors.n + 1, fills = feed_randoms(r->program, in);
 	struct arena *a = &r->arena;
 	struct gpu_buffer *buffers = ARENA_ARRAY(a, n, struct gpu_buffer);
-	struct gpu_param *params = ARENA_ARRAY(a, n, struct gpu_param);
+	int *own = ARENA_ARRAY(a, n, int);
 	struct gpu_step *steps = ARENA_ARRAY(a, fills + r->plain.nphases, struct gpu_step);
 	struct gpu_binary binary[2];
 	struct gpu_job job = { .binaries = binary, .nbinaries = 1 + (fills > 0), .buffers = buffers,
@@ -118,15 +136,13 @@ enum err_code reference_on_device(struct reference *r, struct gpu *g, const stru
 
 	TRY(gpu_probe(g, GPU_APIS, stop, &info, e));
 	job.api = info.api;
-	TRY(compile_plain(r, g, &info, stop, &binary[0], e));
+	TRY(reference_binary(r, g, &info, stop, &binary[0], e));
 	if (fills)
 		TRY(feed_binary(g, info.api, info.arch, stop, a, &binary[1], e));
 	feed_steps(r->program, in, 1, a, steps);
 	for (int i = 0; i < n; i++)
-		params[i] = (struct gpu_param){ .kind = GPU_PARAM_POINTER, .buffer = i };
-	blocks = min_i64(info.memory_free / 4, SCRATCH_MOST) / bytes;
-	blocks = max_i64(1, min_i64(blocks, (int64_t)info.sms * BLOCKS_AN_SM));
-	blocks = device_steps(r, blocks, params, steps + fills);
+		own[i] = i;
+	blocks = reference_steps(r, reference_blocks(r, &info), 0, own, a, steps + fills);
 	device_buffers(r, in, (size_t)(blocks * bytes), buffers);
 	TRY(gpu_run(g, &job, limit, stop, a, &result, e));
 	wrap_sums(r->program, in->data);

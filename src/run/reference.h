@@ -21,8 +21,19 @@ struct reference {
 void reference_new(struct mem *mem, const struct program *p, struct reference **out);
 void reference_free(struct reference *r);
 
-/* Print the plain kernel. t: its tile; NULL: the default one. */
-NODISCARD enum err_code reference_emit(struct reference *r, const struct tiling *t, unsigned flags, struct err *e);
+/* Print the plain kernel. t: its tile; NULL: the default one. sample: NULL: all tiles. */
+NODISCARD enum err_code reference_emit(struct reference *r, const struct tiling *t, unsigned flags,
+	const struct plain_sample *sample, struct err *e);
+
+/* What compiles it. Lies in r. */
+struct compile_job reference_job(struct reference *r, const struct gpu_info *on);
+/* Its parts in a job: the binary, compiled unless the cache has it; doubles that its blocks need, and a launch of each
+ * phase. buffers[t] is the one of tensor t; the last one, behind the tensors, has the blocks' doubles. */
+NODISCARD enum err_code reference_binary(struct reference *r, struct gpu *g, const struct gpu_info *on,
+	const struct stop *stop, struct gpu_binary *out, struct err *e);
+int64_t reference_blocks(const struct reference *r, const struct gpu_info *on);
+int64_t reference_steps(const struct reference *r, int64_t blocks, int binary, const int *buffers, struct arena *a,
+	struct gpu_step *out);
 
 /* After reference_emit. data[t]: packed elements of inputs; of outputs zeros, which the results replace, all as
  * double; NULL for temporaries. limit: seconds. Random inputs are made on the device (fill.h). */

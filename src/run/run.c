@@ -59,20 +59,25 @@ struct parts {
 	struct gpu_step *steps;
 };
 
+/* What there will be beyond the plans' own. */
+struct more {
+	int buffers, binaries, steps;
+};
+
 /* Begin the job of n built plans with their inputs: buffer i is tensor i if that is an input; the others are
  * placeholders. Behind them are the buffers of addresses. */
 static enum err_code begin_job(struct parts *x, const struct racer *racers, int n, const struct program *p,
 	struct gpu *g,
-	const struct feed *in, const struct stop *stop, struct arena *a, struct err *e)
+	const struct feed *in, const struct stop *stop, struct more more, struct arena *a, struct err *e)
 {
 	int fills = feed_randoms(p, in), addresses = feed_addresses(p), phases = 0;
 	bool hip = racers[0].built->backend == BACKEND_HIP;
 
 	for (int i = 0; i < n; i++)
 		phases += racers[i].built->nphases;
-	x->buffers = ARENA_ARRAY(a, p->tensors.n * (n + 1) + addresses + PHASE_BUFFERS * phases, struct gpu_buffer);
-	x->binaries = ARENA_ARRAY(a, phases + 1, struct gpu_binary);
-	x->steps = ARENA_ARRAY(a, phases + fills + addresses, struct gpu_step);
+	x->buffers = ARENA_ARRAY(a, p->tensors.n * (n + 1) + addresses + PHASE_BUFFERS * phases + more.buffers, struct gpu_buffer);
+	x->binaries = ARENA_ARRAY(a, phases + 1 + more.binaries, struct gpu_binary);
+	x->steps = ARENA_ARRAY(a, phases + fills + addresses + more.steps, struct gpu_step);
 	x->job = (struct gpu_job){ .api = hip ? GPU_HIP : GPU_CUDA, .arch = hip ? built_arch(racers[0].built) : NULL,
 		.binaries = x->binaries, .buffers = x->buffers, .steps = x->steps,
 		.nbinaries = fills + addresses > 0, .nbuffers = p->tensors.n + addresses, .nsteps = fills + addresses };
@@ -127,9 +132,9 @@ static void add_step(struct parts *x, const struct built *b, const struct plan *
 			.init = own[i].from ? GPU_INIT_HOST : GPU_INIT_WORD, .from = own[i].from, .to = own[i].to };
 }
 
-/* Add a built plan: alone (contestant 0) with buffer i for tensor i; in a race with outputs and temporaries of its own,
- * which are not returned. */
-static void add_built(struct parts *x, const struct built *b, const struct plan *at, int contestant,
+/* Add a built plan: alone with buffer i for tensor i; `own`: with outputs and temporaries of its own, which are not
+ * returned. Returns the buffer of each tensor. */
+static const int *add_built(struct parts *x, const struct built *b, const struct plan *at, int contestant, bool own,
 	const struct feed *in, struct arena *a)
 {
 	const struct program *p = at->graph->program;
@@ -139,15 +144,16 @@ static void add_built(struct parts *x, const struct built *b, const struct plan 
 		tensors[i] = i;
 		if (p->tensors.v[i].role == TENSOR_INPUT)
 			continue;
-		if (contestant)
+		if (own)
 			tensors[i] = x->job.nbuffers++;
 		describe_tensor(p, in, i, &x->buffers[tensors[i]]);
 		x->buffers[tensors[i]].contestant = contestant;
-		if (contestant)
+		if (own)
 			x->buffers[tensors[i]].to = NULL;
 	}
 	for (int i = 0; i < b->nphases; i++)
 		add_step(x, b, at, i, contestant, tensors, a);
+	return tensors;
 }
 
 enum err_code built_run(struct built *b, const struct plan *at, struct gpu *g, const struct feed *in, double limit,
@@ -155,8 +161,8 @@ enum err_code built_run(struct built *b, const struct plan *at, struct gpu *g, c
 {
 	struct parts x;
 
-	TRY(begin_job(&x, &(struct racer){ .built = b }, 1, at->graph->program, g, in, stop, a, e));
-	add_built(&x, b, at, 0, in, a);
+	TRY(begin_job(&x, &(struct racer){ .built = b }, 1, at->graph->program, g, in, stop, (struct more){ 0 }, a, e));
+	add_built(&x, b, at, 0, false, in, a);
 	x.job.mode = bench ? GPU_BENCH : GPU_RUN;
 	if (bench)
 		x.job.bench = *bench;
@@ -193,14 +199,139 @@ enum err_code built_race(const struct racer *racers, int n, struct gpu *g, const
 	const char **names = ARENA_ARRAY(a, n, const char *);
 	struct parts x;
 
-	TRY(begin_job(&x, racers, n, racers[0].built->graph->program, g, in, stop, a, e));
+	TRY(begin_job(&x, racers, n, racers[0].built->graph->program, g, in, stop, (struct more){ 0 }, a, e));
 	for (int i = 0; i < n; i++) {
 		names[i] = racers[i].name;
-		add_built(&x, racers[i].built, racers[i].built->plan, i + 1, in, a);
+		add_built(&x, racers[i].built, racers[i].built->plan, i + 1, true, in, a);
 	}
 	x.job.mode = GPU_RACE;
 	x.job.race = *race;
 	x.job.race.names = names;
 	x.job.race.n = n;
 	return gpu_run(g, &x.job, limit, stop, a, r, e);
+}
+
+/* ---- verifying ---- */
+
+/* The tensor of that name and role. */
+static int tensor_named(const struct program *p, const struct tensor *x)
+{
+	int i;
+
+	FIND_FIRST(i, p->tensors.n, p->tensors.v[i].role == x->role && !strcmp(p->tensors.v[i].name, x->name));
+	return i;
+}
+
+/* Add the reference on the inputs of the job, whose binary comes next. Returns the buffer of each of its tensors. */
+static const int *add_reference(struct parts *x, const struct program *p, const struct reference *r, int64_t most,
+	struct arena *a)
+{
+	const struct program *q = r->program;
+	int *own = ARENA_ARRAY(a, q->tensors.n + 1, int), steps = r->plain.nphases;
+	int64_t blocks;
+
+	for (int i = 0; i < q->tensors.n; i++) {
+		const struct tensor *t = &q->tensors.v[i];
+
+		own[i] = t->role == TENSOR_INPUT ? tensor_named(p, t) : x->job.nbuffers++;
+		if (t->role != TENSOR_INPUT)
+			x->buffers[own[i]] = (struct gpu_buffer){ .name = t->name, .init = GPU_INIT_WORD,
+				.bytes = dtype_bytes(DT_F64, (size_t)tensor_elements(q, i)) };
+	}
+	own[q->tensors.n] = x->job.nbuffers++;
+	blocks = reference_steps(r, most, x->job.nbinaries, own, a, x->steps + x->job.nsteps);
+	x->job.nsteps += steps;
+	x->buffers[own[q->tensors.n]] = (struct gpu_buffer){ .name = "values", .init = GPU_INIT_WORD, .word = UINT32_MAX,
+		.bytes = (size_t)max_i64(1, blocks * r->plain.scratch_bytes) };
+	return own;
+}
+
+/* Add a comparison of n elements: of `buffers` with each other. Returns where its threads' findings will be. */
+static struct plain_found *add_comparison(struct parts *x, const char *entry, int64_t n, const int *buffers, int nbuffers,
+	struct arena *a)
+{
+	struct plain_found *found = ARENA_ARRAY(a, PLAIN_COMPARERS, struct plain_found);
+	struct gpu_param *v = ARENA_ARRAY(a, nbuffers + 2, struct gpu_param);
+
+	for (int i = 0; i < nbuffers; i++)
+		v[i] = (struct gpu_param){ .kind = GPU_PARAM_POINTER, .buffer = buffers[i] };
+	v[nbuffers] = (struct gpu_param){ .kind = GPU_PARAM_BITS64, .bits = (uint64_t)n };
+	v[nbuffers + 1] = (struct gpu_param){ .kind = GPU_PARAM_POINTER, .buffer = x->job.nbuffers };
+	x->buffers[x->job.nbuffers++] = (struct gpu_buffer){ .name = "what is found", .init = GPU_INIT_WORD, .to = found,
+		.bytes = PLAIN_COMPARERS * sizeof(*found) };
+	x->steps[x->job.nsteps++] = (struct gpu_step){ .kind = GPU_STEP_KERNEL, .binary = x->job.nbinaries - 1, .entry = entry,
+		.grid = { PLAIN_COMPARERS / PLAIN_THREADS }, .block = { PLAIN_THREADS }, .params = v, .nparams = nbuffers + 2 };
+	return found;
+}
+
+/* What all threads found. */
+static struct plain_found join(const struct plain_found *parts)
+{
+	struct plain_found all = { 0 };
+
+	for (int i = 0; parts && i < PLAIN_COMPARERS; i++) {
+		const struct plain_found *f = &parts[i];
+
+		if (f->compared && (!all.compared || f->worst > all.worst)) {
+			all.worst = f->worst;
+			all.at = f->at;
+			all.got = f->got;
+			all.want = f->want;
+			all.allowed = f->allowed;
+		}
+		all.greatest = f->greatest <= all.greatest ? all.greatest : f->greatest;
+		all.chunk = f->chunk <= all.chunk ? all.chunk : f->chunk;
+		all.off += f->off;
+		all.size += f->size;
+		all.most += f->most;
+		all.wrong += f->wrong;
+		all.compared += f->compared;
+		all.unlimited += f->unlimited;
+		all.telling += f->telling;
+		all.unwritten += f->unwritten;
+	}
+	return all;
+}
+
+enum err_code built_verify(const struct built *b, const struct built *other, const struct verified_by *by, struct gpu *g,
+	const struct feed *in, double limit, const struct stop *stop, struct arena *a, struct verified *out, struct err *e)
+{
+	const struct program *p = b->graph->program;
+	struct racer racers[] = { { b, "" }, { other, "" } };
+	struct plain_found **found = ARENA_ARRAY(a, 2 * p->tensors.n, struct plain_found *);
+	const int *ours, *others = NULL, *wants = NULL;
+	struct gpu_binary binary;
+	struct gpu_result result;
+	struct gpu_info info;
+	struct parts x;
+
+	TRY(gpu_probe(g, GPU_APIS, stop, &info, e));
+	TRY(reference_binary(by->reference, g, &info, stop, &binary, e));
+	TRY(begin_job(&x, racers, 1 + (other != NULL), p, g, in, stop, (struct more){
+		.buffers = by->reference->program->tensors.n + 1 + 2 * p->tensors.n, .binaries = 1,
+		.steps = by->reference->plain.nphases + 2 * p->tensors.n }, a, e));
+	ours = add_built(&x, b, b->plan, 0, true, in, a);
+	if (other)
+		others = add_built(&x, other, other->plan, 0, true, in, a);
+	if (by->computes)
+		wants = add_reference(&x, p, by->reference, reference_blocks(by->reference, &info), a);
+	x.binaries[x.job.nbinaries++] = binary;
+	for (int i = 0; i < p->tensors.n; i++) {
+		const struct tensor *t = &p->tensors.v[i];
+		const char *type = dtype_name(t->type);
+		int64_t n = tensor_elements(p, i);
+
+		if (t->role != TENSOR_OUTPUT)
+			continue;
+		if (wants)
+			found[2 * i] = add_comparison(&x, arena_strf(a, "compare_%s", type), n, (const int[]){ ours[i],
+			wants[tensor_named(by->reference->program, t)], wants[by->allowance[i]] }, 3, a);
+		if (other)
+			found[2 * i + 1] = add_comparison(&x, arena_strf(a, "agree_%s", type), n,
+				(const int[]){ ours[i], others[i] }, 2, a);
+	}
+	TRY(gpu_run(g, &x.job, limit, stop, a, &result, e));
+	for (int i = 0; i < p->tensors.n; i++)
+		out[i] = (struct verified){ join(found[2 * i]), join(found[2 * i + 1]) };
+	return OK;
 }

@@ -9,6 +9,7 @@
 #include "plan/check.h"
 #include "run/built.h"
 #include "run/fill.h"
+#include "run/reference.h"
 
 /* at: b's plan, or that plan at sizes (plan/sized.h), which tensors then have. Inputs are those of in->data, or
  * random (fill.h); outputs are written to in->data; temporaries are NULL there. Outputs and temporaries are filled
@@ -31,6 +32,25 @@ bool built_same_tensors(const struct built *a, const struct built *b);
 NODISCARD enum err_code built_race(const struct racer *racers, int n, struct gpu *g,
 	const struct feed *in, double limit, const struct gpu_race *race, const struct stop *stop,
 	struct arena *a, struct gpu_result *r, struct err *e);
+
+/* What an output is compared with. */
+struct verified_by {
+	struct reference *reference;	/* printed, with the comparisons of all outputs' types; the program with its roundings */
+	const int *allowance;		/* by tensor of the plan's program: the one of the reference's that has its allowance */
+	bool computes;			/* false: the reference is not computed, and outputs are compared with the other's alone */
+};
+
+/* What was found about an output: elements compared with those of the reference, and chunks with those of the other
+ * kernel. */
+struct verified {
+	struct plain_found reference, other;
+};
+
+/* Run the plan on random inputs, and compare its outputs in the device's memory with the reference and with those of
+ * another plan of the same tensors (other; NULL: with none). out: by tensor of the plan's program; in `a`, as are larger
+ * arrays. */
+NODISCARD enum err_code built_verify(const struct built *b, const struct built *other, const struct verified_by *by, struct gpu *g,
+	const struct feed *in, double limit, const struct stop *stop, struct arena *a, struct verified *out, struct err *e);
 
 /* How much L2 fetches at once for a box. The rows of tiles are read once and in order, so more does not
  * help: on an H200, 256 bytes slow a stream from device memory down by 6 % (4.17 TB/s against 4.45). */

@@ -12,8 +12,8 @@
  *
  * FAKE_CUDA_KERNELS tells kernels of sources apart by the shared memory that they are launched
  * with: "98304=120 131072=wrong" are microseconds that one takes, and another that writes nothing;
- * others: fault, hang. FAKE_CUDA_DRIFT: by how much more everything takes after each second;
- * FAKE_CUDA_BURST: in the end, of which two thirds are there after 0.3 s. With
+ * others: fault, hang, corner and inside (the last element, or one in the middle, is wrong). FAKE_CUDA_DRIFT: by how much
+ * more everything takes after each second; FAKE_CUDA_BURST: in the end, of which two thirds are there after 0.3 s. With
  * FAKE_CUDA_LOG each launch of such a kernel adds a line to that file: its name and shared memory.
  */
 #include <fcntl.h>
@@ -290,6 +290,34 @@ static struct header *header_of(device_ptr p)
 	return (struct header *)(uintptr_t)(p - BEFORE);
 }
 
+static bool sampled;			/* the reference that was loaded last computes only some tiles */
+
+/* What a comparison of the reference's text finds (struct plain_found): elements that are not those of kernels here, which write zeros, are wrong. */
+static int compare(const struct CUfunc_st *f, void **params)
+{
+	bool with_reference = !strncmp(f->name, "compare_", 8), anywhere;
+	const char *got = POINTER(const char, 0), *other = POINTER(const char, 1);
+	double *found = POINTER(double, f->nparams - 1);
+	int64_t *counts = POINTER(int64_t, f->nparams - 1) + 9, n = PARAM(int, f->nparams - 2);
+
+	size_t bytes = header_of(PARAM(device_ptr, 0))->bytes - END;
+	char first = got[0], last = got[bytes - 2], middle = got[bytes / 2];
+
+	anywhere = first || last || (middle && !(with_reference && sampled));
+	counts[1] = n;
+	if (with_reference) {
+		found[1] = anywhere ? NAN : 0;
+		found[2] = 1;
+		found[8] = 1e-4;
+		counts[0] = anywhere ? 1 : 0;
+	} else {
+		found[4] = first != other[0] || last != other[bytes - 2] || middle != other[bytes / 2] ? INFINITY : 0;
+		counts[5] = anywhere && !(found[4] > 0) ? 1 : 0;
+	}
+	writes++;
+	return 0;
+}
+
 /* Zeros to what the parameters point to. The reference writes numbers just above zero instead, because an allowance of
  * zero would say that the program stores nothing there. */
 static int of_source(const struct CUfunc_st *f, const struct cuda_launch_config *c, void **params)
@@ -298,6 +326,8 @@ static int of_source(const struct CUfunc_st *f, const struct cuda_launch_config 
 
 	manner(c->smem, how);
 	note_launch(f->name, c->smem);
+	if (!strncmp(f->name, "compare_", 8) || !strncmp(f->name, "agree_", 6))
+		return compare(f, params);
 	if (!strcmp(how, "fault")) {
 		writes++;
 		return fault(c, params);
@@ -317,6 +347,8 @@ static int of_source(const struct CUfunc_st *f, const struct cuda_launch_config 
 		if (h->filled_at == writes && h->fill == fill)
 			continue;
 		memset((void *)(uintptr_t)p, fill, h->bytes - END);
+		if (!strcmp(how, "corner") || !strcmp(how, "inside"))	/* an element is not written */
+			memset((char *)(uintptr_t)p + (*how == 'c' ? h->bytes - END - 2 : (h->bytes - END) / 2), 0x7f, 2);
 		h->filled_at = writes;
 		h->fill = fill;
 	}
@@ -639,6 +671,8 @@ int cuModuleLoadData(struct CUmod_st **module, const void *image)
 		strncpy((*module)->only, (const char *)image + 5, sizeof((*module)->only) - 1);
 	if (!strncmp(image, "FAKESRC\n", 8))
 		(*module)->source = strdup((const char *)image + 8);
+	if ((*module)->source && strstr((*module)->source, "KERNEL plain_"))
+		sampled = strstr((*module)->source, "\nTABLE i64 sample_") != NULL;
 	used += CODE;
 	return 0;
 }

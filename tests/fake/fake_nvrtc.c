@@ -1,7 +1,7 @@
 /* fake_nvrtc.c - a compiler whose binaries fake_cuda.c accepts, and whose results the test sets.
  *
  * The binary is "FAKESRC\n", or what FAKE_BINARY says, and the source. Variables: FAKE_NVRTC_GATE, a folder: each compilation
- * makes a file there, named by its process, and goes on when there is one named "open".
+ * makes a file there, named by its process, with the name of its first kernel, and goes on when there is one named "open".
  * FAKE_NVRTC_CRASH, _ERROR, _SPILLS, _SERIALIZES, _UNGRANTED: of a source that has this text the worker dies,
  * the compilation fails, registers go to memory, products wait for each other, lanes keep the registers of the launch.
  */
@@ -67,15 +67,20 @@ static int has(const struct _nvrtcProgram *p, const char *variable)
 	return text && *text && strstr(p->source, text);
 }
 
-static void pass_gate(const char *gate)
+static void pass_gate(const char *gate, const char *source)
 {
+	struct fake_kernel k = { .name = "" };
 	char path[512];
 	int fd;
 
 	snprintf(path, sizeof(path), "%s/%ld", gate, (long)getpid());
+	fake_next_kernel(source, &k);
 	fd = open(path, O_CREAT | O_WRONLY, 0666);
-	if (fd >= 0)
+	if (fd >= 0) {
+		if (write(fd, k.name, strlen(k.name)) < 0)
+			_exit(9);
 		close(fd);
+	}
 	snprintf(path, sizeof(path), "%s/open", gate);
 	while (access(path, F_OK))
 		nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
@@ -89,7 +94,7 @@ int nvrtcCompileProgram(struct _nvrtcProgram *p, int noptions, const char *const
 
 	(void)noptions, (void)options;
 	if (gate)
-		pass_gate(gate);
+		pass_gate(gate, s);
 	if (has(p, "FAKE_NVRTC_CRASH"))
 		raise(SIGKILL);
 	if (has(p, "FAKE_NVRTC_ERROR")) {

@@ -25,7 +25,7 @@ static void fake_params(const char *s, struct fake_kernel *k)
 		snprintf(text, sizeof(text), "%.*s", (int)n, s + 1);
 		k->pointer[k->nparams] = strstr(text, "MAP ") || strchr(text, '*');
 		k->sizes[k->nparams++] = strstr(text, "MAP ") ? 128 :
-			strchr(text, '*') || strstr(text, "fill_word") ? 8 : 4;
+			strchr(text, '*') || strstr(text, "fill_word") || strstr(text, "i64 ") ? 8 : 4;
 		s += n + 1;
 	}
 }

@@ -216,7 +216,7 @@ ok(r.ended == "trials" and r.trials == 2 and given == 5, "candidates may come fr
 server, log = device({a = 1, b = 3, c = 3}, {capacity = 3})
 r = measure(nil, nil, {{script = "a", predicted = 1e-3}, {script = "b", predicted = 3e-3}, {script = "c", predicted = 3e-3}},
   {server = server, uncertainty = 0.1})
-is(table.concat(log, ", "), "begin a, begin b, begin c, measure a, drop c, drop b", "what cannot win any more is dropped")
+is(table.concat(log, ", "), "begin a, begin b, begin c, measure a, drop c, drop b, begin final, measure final", "what cannot win any more is dropped")
 is(r.ended, "sure", "and that is an end")
 
 local clock

@@ -268,6 +268,38 @@ if #devices == 1 then
   refuses("no device", "reference%.t%.lua:%d+: ", function() bound:reference(inputs, {on = "device"}) end)
 end
 
+-- A sample of tiles ----------------------------------------------------------------------------------
+
+-- All outputs of which something is allowed are those of the complete reference. Corners are always in the sample.
+local function samples(what, bound, tile, is_sampled)
+  local inputs = bound:inputs{seed = 3}
+  local all, allowed = core.reference_allowing(bound, inputs, {on = "host", tile = tile})
+  local some, known = core.reference_allowing(bound, inputs, {on = "host", tile = tile, tiles = 3, seed = 5})
+  local _, others = core.reference_allowing(bound, inputs, {on = "host", tile = tile, tiles = 3, seed = 6})
+  local same, compared, elsewhere, n, corners = true, 0, false, 0, true
+  for name, x in pairs(all) do
+    for i = 1, #x do
+      n = n + 1
+      elsewhere = elsewhere or (others[name][i] == 0) ~= (known[name][i] == 0)
+      if known[name][i] ~= 0 then
+        compared = compared + 1
+        same = same and some[name][i] == x[i] and known[name][i] == allowed[name][i]
+      end
+    end
+    corners = corners and known[name][1] ~= 0 and known[name][#x] ~= 0
+  end
+  tap.ok(same and corners, what .. ": a sample is a part of the reference, with the corners")
+  if is_sampled then
+    tap.ok(compared > 0 and compared < n and elsewhere, "  not all of it, and by the seed", compared)
+  else
+    tap.is(compared, n, "  all of it")
+  end
+end
+samples("a product", mr.examples.gemm{m = 60, n = 44, k = 8}, {m = 8, n = 8}, true)
+samples("attention", mr.examples.flash_attention{b = 2, h = 2, m = 40, d = 16, causal = true}, {m = 8}, true)
+samples("few tiles", mr.examples.gemm{m = 16, n = 16, k = 8}, {m = 8, n = 8}, false)
+samples("two phases", mr.examples.flash_decoding{b = 2, h = 2, hkv = 1, n = 32, d = 16, splits = 2}, nil, false)
+
 -- check ----------------------------------------------------------------------------------------
 
 local plan = mr.load_plan(core.home() .. "/examples/attention_serial.lua",
