@@ -512,8 +512,8 @@ static int verify_begin_l(lua_State *L)
 	return 2;
 }
 
-/* core.verify(kernel, other or nil, {seed=, tiles=, reference=, limit=}) -> name of an output -> what core.compare gives, and .chunk: the
- * greatest allowance of 32 elements relative to their norm; with another kernel also .apart: how far such elements are at most
+/* core.verify(kernel, other or nil, {seed=, tiles=, reference=, limit=}) -> name of an output -> what core.compare gives, and .chunk: how
+ * far 32 elements are at most from those of the reference, relative to their norm; with another kernel also .apart: how far such elements are at most
  * from those of the other one, relative to their norm, .at: the first of them, .unwritten: how many elements both leave NaN; then
  * whether all elements were compared. On random inputs, in the device's memory. tiles: so many of the reference's are computed
  * where a phase allows that, 0: all. reference=false: only with the other kernel. */

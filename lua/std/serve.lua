@@ -11,14 +11,16 @@ local within = require "millrace.within"
 
 -- The options of races. With samples of 10 ms a board at its power limit gives all kernels the same clock, and products that are 2 % slower
 -- may win; they are good enough to tell which are worth a longer race (CLOSE, at most CLOSEST of them).
-local FIRST = {seconds = 0.01, sample = 0.012, warmup = 0.01, rounds = 2}
-local AGAIN = {seconds = 0.15, sample = 0.03, warmup = 0.02, rounds = 6}
-local LONG = {seconds = 0.4, sample = 0.05, warmup = 0.05, rounds = 8}
+local FIRST = {seconds = 0, sample = 0.012, warmup = 0, rounds = 2}
+local AGAIN = {seconds = 0, sample = 0.03, warmup = 0.003, rounds = 4}
+local LONG = {seconds = 0, sample = 0.05, warmup = 0.01, rounds = 8}
 local TOGETHER <const>, CLOSE <const>, CLOSEST <const> = 8, 1.04, 3
 local LIMIT = 5                                         -- seconds that one kernel may take
 local COMPILE_SECONDS = 30                              -- a candidate is skipped after that: all that took so long had spills
 local SAMPLE <const> = 128                              -- tiles of the reference
-local APART <const> = 0.25                              -- two kernels that are farther apart than this share of the norm do not agree
+local SLACK <const> = 8                                 -- two right kernels may be as far apart as so many times what the first one was off
+local COMPLETE <const> = 2                              -- complete references before the end
+local APART <const> = 0.25                              -- ... but not this share of the norm
 
 local server = {}
 server.__index = server
@@ -100,11 +102,11 @@ local function verdict(found, complete)
   return {why = wrong and ("its result is off by %.3g"):format(off) or nil, relative = off, complete = complete, full = complete}
 end
 
--- Do the outputs of two kernels agree, by what the reference allows where it was computed? An element that both leave NaN may be one that
--- none has computed.
+-- Do the outputs of two kernels agree, as well as the first right one agreed with the reference where that was computed? An element that
+-- both leave NaN may be one that none has computed.
 function server:agree(found)
   for name, x in pairs(found) do
-    local allowed = 2 * self.chunk[name]
+    local allowed = SLACK * self.chunk[name]
     if not (allowed < APART and x.apart <= allowed and x.unwritten == 0) then return false end
   end
   return true
@@ -121,9 +123,9 @@ function server:judge(k, tiles)
   end
   local found, complete = self:compare(k, nil, {tiles = tiles})
   local v = verdict(found, complete)
-  if not v.why and not self.chunk then
-    self.chunk = {}
-    for name, x in pairs(found) do self.chunk[name] = x.chunk end
+  if not v.why then
+    self.chunk = self.chunk or {}
+    for name, x in pairs(found) do self.chunk[name] = math.max(self.chunk[name] or 0, x.chunk) end
   end
   return v
 end
@@ -143,8 +145,11 @@ function server:verdict_of(item, surely)
       known = {relative = (known or right).relative, complete = true}
       if right then right.complete = true end
     else
-      known = self:judge(k, 0)
-      if not known.why and other then self:distrust() end
+      -- Where right kernels do not agree again and again, a sample is enough until the end.
+      local complete = surely or self.complete < COMPLETE
+      known = self:judge(k, complete and 0 or SAMPLE)
+      if complete then self.complete = self.complete + 1 end
+      if complete and not known.why and other then self:distrust() end
     end
   end
   self.verdicts[item.id] = known
@@ -371,5 +376,5 @@ return function(bound, _, o)
   if not found then core.raise("measure: " .. why) end
   local workers, seed = core.compile_state(), o and o.seed or 1
   return setmetatable({bound = bound, seed = seed, begun = o and o.ahead or {}, limit = o and o.limit or LIMIT, handles = {},
-    capacity = math.max(workers, 2), kernels = {}, verdicts = {}}, server)
+    capacity = math.max(workers, 2), kernels = {}, verdicts = {}, complete = 0}, server)
 end

@@ -24,7 +24,7 @@ enum {
 	SAMPLE_BATCHES_MAX = 8,
 };
 
-#define LEAD_SECONDS 0.01		/* batches of shorter runs begin with one that does not count */
+#define LEAD_SECONDS 0.002		/* batches of shorter runs begin with one that does not count */
 #define BLOCKER_BYTES ((size_t)256 << 20)
 #define BATCH_SECONDS 0.1		/* about the time between two reports of progress */
 #define BATCH_SECONDS_MIN 0.01

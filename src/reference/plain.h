@@ -52,7 +52,7 @@ struct plain_found {
 	double worst;			/* the greatest share of what is allowed; of two kernels: a chunk's squared
 					 * difference, relative to its squares */
 	double got, want, allowed;	/* of the worst one */
-	double chunk;			/* the greatest squared allowance of a chunk, relative to its squares */
+	double chunk;			/* the greatest squared difference of a chunk, relative to the reference's squares */
 	int64_t wrong, compared, at;	/* elements; where the worst one is */
 	int64_t unlimited, telling;	/* elements that may be any number; numbers other than 0 that may not */
 	int64_t unwritten;		/* NaN of both kernels */

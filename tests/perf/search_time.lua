@@ -1,6 +1,6 @@
 -- search_time.lua - what a measured search does with its time.
 --
---   millrace tests/perf/search_time.lua SECONDS [PATTERN ...]      families of sweep-h200.jsonl and further shapes whose names have one
+--   millrace tests/perf/search_time.lua SECONDS [PATTERN ...]      families of sweep-h200.jsonl whose names have one
 --                                                                  of the patterns (Lua); some of each kind unless given
 --
 -- On the attached device: a search of so many seconds, afresh, then a race of its answer against the fastest other plan of the family.
@@ -103,6 +103,7 @@ for _, name in ipairs(names) do
   else
     rows[#rows + 1] = name .. ": " .. tostring(why)
   end
+  print(rows[#rows])
   io.stdout:flush()
 end
-print(table.concat(rows, "\n"))
+print(("\n%s"):format(table.concat(rows, "\n")))
