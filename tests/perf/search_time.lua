@@ -17,7 +17,7 @@ local USUAL <const> = {"^gemm 8192x28672x8192$", "^gemm 2048x2048x2048$", "^atte
   "^chunk_scan s8192$", "^dequant m4096$"}
 local seconds, patterns = tonumber(arg[1] or 16), #arg > 1 and table.move(arg, 2, #arg, 1, {}) or USUAL
 
-local spent, depth, searched = {}, 0, nil
+local used, depth, searched = {}, 0, nil
 local function watch(name, what)
   local f = core[name]
   core[name] = function(...)
@@ -26,7 +26,7 @@ local function watch(name, what)
     depth = depth + 1
     local r = table.pack(pcall(f, ...))
     depth = depth - 1
-    if depth == 0 then spent[what] = (spent[what] or 0) + core.clock() - began end
+    if depth == 0 then used[what] = (used[what] or 0) + core.clock() - began end
     if not r[1] then error(r[2], 0) end
     return table.unpack(r, 2, r.n)
   end
@@ -65,7 +65,7 @@ for _, name in ipairs(names) do
   local others = known_plans(families[name])
   local bound = others[1].plan.graph.program
   local log, first, began = {}, nil, core.clock()
-  spent, searched = {}, nil
+  used, searched = {}, nil
   local r, why = mr.search(bound, mr.device(), {measure = true, fresh = true, seconds = seconds, progress = function(state)
     local at, last = core.clock() - began, state.last
     if last and last.status == "ok" and last.relative and not first then first = at end
@@ -75,8 +75,8 @@ for _, name in ipairs(names) do
   if r then
     local sum, parts = 0, {}
     for _, what in ipairs{"emit", "wait", "reference", "verify", "run", "compare", "race"} do
-      sum = sum + (spent[what] or 0)
-      parts[#parts + 1] = ("%s %.2f"):format(what, spent[what] or 0)
+      sum = sum + (used[what] or 0)
+      parts[#parts + 1] = ("%s %.2f"):format(what, used[what] or 0)
     end
     print(("%s: %.1f s, first compilation after %.2f s, %d plans in the model; %s, others %.2f; %s"):format(name, took,
       searched and searched - began or 0, r.trials, table.concat(parts, ", "), took - sum, r.ended))
