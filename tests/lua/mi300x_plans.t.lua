@@ -101,6 +101,16 @@ for name, most in pairs{gemm_pingpong = 0, gemm_interleave = 160} do
       ("  lane %d: none in its loop, whose loads are as many"):format(lane), got.scratch, got.loads)
   end
 end
+-- A tensor of 2 GiB or more has elements that no offset of 32 bits reaches.
+do
+  local function loads(m, k)
+    local source = mr.load_plan("gemm_pingpong", mr.examples.gemm{m = m, n = 256, k = k}):compile{text = true}.source
+    return ("%s %s"):format(source:find("load_16_of(r_load_a", 1, true) and "offset" or "pointer", source:find("load_16_of(r_load_b", 1, true) and
+      "offset" or "pointer")
+  end
+  tap.is(loads(32768, 32736), "offset offset", "loads by offset from a tensor below 2 GiB")
+  tap.is(loads(32768, 32768), "pointer offset", "  by pointers from one of 2 GiB")
+end
 -- A masked program keeps its loop without tests, if there are registers.
 do
   local function unmasked(staged)
