@@ -741,4 +741,15 @@ do
   tap.ok(of.mma_ws ~= of.mma_o and of.mma_qk ~= of.mma_o, "the products of a recurrence are on several lanes", found.plan:script())
 end
 
+-- Uneven tiles are taken in sections, as all of them, longest first, would read keys and values from memory again and again.
+do
+  local found = mr.search(mr.examples.flash_attention{b = 8, h = 16, m = 2048, d = 128, causal = true}, mr.device "h200",
+    {trials = 60, seconds = 600, measure = false}).plan
+  local section = math.tointeger(found:script():match "section=(%d+)")
+  ok(section and section >= 132 and section <= 1056, "causal attention at 2,048 keys is searched in sections", section)
+  local seconds = found:simulate().seconds
+  found:grid{section = 0}
+  ok(found:simulate().seconds > 1.05 * seconds, "  which gain more than 5 %")
+end
+
 tap.done_testing()
