@@ -229,75 +229,6 @@ static void find_inlined(struct lowering *c, const struct stask *s)
 	}
 }
 
-static bool has_axis(const struct shape2 *shape, int axis)
-{
-	for (int i = 0; i < shape_rank(shape); i++)
-		if (shape_axis(shape, i) == axis)
-			return true;
-	return false;
-}
-
-/* The part of a node's shape of which an argument in a ring has an element each: its rows, or one element for all. False: the
- * argument has different elements in different columns. */
-static bool find_row_shape(const struct lowering *c, const struct stask *s, const struct buffer *b, const struct shape2 *shape,
-	struct shape2 *out)
-{
-	bool has_rows = false;
-
-	for (int i = 0; i < b->naxes; i++)	/* such as that of words, of which the elements of another axis are fields */
-		if (c->g->extents.tile[b->axis[i]] > 1 && !has_axis(shape, b->axis[i]))
-			return false;
-	for (int i = 0; i < shape_rank(shape); i++) {
-		bool has = ints_hold(b->axis, b->naxes, shape_axis(shape, i)) && axis_extent(c, s, shape, shape_axis(shape, i)) > 1;
-
-		if (has && i >= shape->nrow)
-			return false;
-		has_rows |= has;
-	}
-	*out = *shape;
-	out->ncol = 0;
-	out->cols = 1;
-	if (!has_rows) {
-		out->nrow = 0;
-		out->rows = 1;
-	}
-	return true;
-}
-
-/* What is the same for all elements of a row is read before the loop over the elements, so that it can be read before the sTask
- * waits for products, too (pass/select.c). */
-static enum err_code read_rows(struct lowering *c, const struct kentry *x, int node, struct err *e)
-{
-	const struct stask *s = stask_of(c, x);
-	const struct node *n = &c->p->nodes.v[node];
-
-	for (int i = 0; i < node_arity(n); i++) {
-		const struct node *a = &c->p->nodes.v[n->arg[i]];
-		int buffer = a->task == s->task || is_made_at_use(a->op) ? NONE : buffer_of_node(c, s, n->arg[i]);
-		const struct val *value;
-		struct shape2 shape;
-		struct frag *f;
-
-		if (buffer == NONE || !has_ring(c, buffer) || c->row_reads[n->arg[i]] || ints_hold(s->writes.v, s->writes.n, buffer) ||
-		    !find_row_shape(c, s, &c->g->buffers.v[buffer], &c->k->node_shape[node], &shape))
-			continue;
-		f = ARENA_NEW(c->a, struct frag);
-		TRY(lay_out_shape(c, s, &shape, dtype_is_float(a->type) ? DT_F32 : DT_I32, f, e));
-		f->name = arena_strf(c->a, "once%d", n->arg[i]);
-		add_op(c, DO_FRAGMENT)->u.frag.at.frag = f;
-		TRY(ring_value_as(c, x, ring_of(c, buffer), &shape, &value, e));
-		add_map(c, (struct frag_at){ f, 0 }, n->arg[i], value);
-		c->row_reads[n->arg[i]] = f;
-	}
-	return OK;
-}
-
-static void forget_row_reads(struct lowering *c, int node)
-{
-	for (int i = 0; i < node_arity(&c->p->nodes.v[node]); i++)
-		c->row_reads[c->p->nodes.v[node].arg[i]] = NULL;
-}
-
 /* Nodes [first, last) of the task become one loop, so that a value that only they use takes one register, not a
  * fragment. c->fused says which nodes the loop has computed before the one whose value is being made. */
 static enum err_code select_fused(struct lowering *c, const struct kentry *x, int first, int last, struct err *e)
@@ -319,9 +250,6 @@ static enum err_code select_fused(struct lowering *c, const struct kentry *x, in
 		}
 		VEC_PUSH(c->a, &steps, step);
 	}
-	for (int i = 0; i < steps.n && over->kind == FRAG_FULL && !c->makes; i++)
-		if (op_class(c->p->nodes.v[steps.v[i].node].op) != CLASS_MOVE && c->p->nodes.v[steps.v[i].node].op != OP_AT)
-			TRY(read_rows(c, x, steps.v[i].node, e));
 	for (int i = 0; i < steps.n; i++) {
 		TRY(element_value(c, x, steps.v[i].node, &steps.v[i].value, e));
 		c->fused[steps.v[i].node] = true;
@@ -331,7 +259,6 @@ static enum err_code select_fused(struct lowering *c, const struct kentry *x, in
 	for (int i = 0; i < steps.n; i++) {
 		VEC_PUSH(c->a, &o->u.map.steps, steps.v[i]);
 		c->fused[steps.v[i].node] = false;
-		forget_row_reads(c, steps.v[i].node);
 	}
 	return OK;
 }

@@ -65,8 +65,6 @@ struct lowering {
 	struct role_body *fence_body;
 	/* the sTask */
 	struct frag **node_frags;	/* by node: its registers; NULL: not laid out yet */
-	const struct frag **row_reads;	/* by node of another sTask: what the current element-wise loop has read of it before, an
-					 * element for each row, or one for all; NULL */
 	bool *fused;			/* by node: an earlier step of the current element-wise loop computes it, so
 					 * its element is there and needs no fragment */
 	int *inline_depth;		/* by node of the sTask: nodes from it to the reduction that computes its

@@ -154,7 +154,6 @@ static enum err_code add_role(struct lowering *c, const struct klane *l, struct 
 	list_regions(c, l);
 	c->buffer_frags = ARENA_ARRAY(c->a, c->g->buffers.n, const struct frag *);
 	c->node_frags = ARENA_ARRAY(c->a, c->p->nodes.n, struct frag *);
-	c->row_reads = ARENA_ARRAY(c->a, c->p->nodes.n, const struct frag *);
 	TRY(run_passes(c, e));
 	if (!c->k->passes || c->k->passes >= PASSES_PROVEN) {
 		role_find_live(c->role, c->a);

@@ -151,10 +151,6 @@ enum err_code operand_value(struct lowering *c, const struct kentry *x, int node
 		*out = val_num(c, ADD(axis_first(c, s, shape, a->ref), axis_local_index(c, s, shape, a->ref)));
 		return OK;
 	}
-	if (c->row_reads[arg] && shape->ncol) {
-		*out = val_frag(c, (struct frag_at){ .frag = c->row_reads[arg] });
-		return OK;
-	}
 	buffer = a->task == s->task ? NONE : buffer_of_node(c, s, arg);
 	if (buffer != NONE && has_ring(c, buffer)) {
 		const struct frag *f = find_fetched(c, buffer, shape);
