@@ -49,9 +49,12 @@ static enum err_code fetch_value(struct lowering *c, const struct kentry *x, int
 	struct frag *f = ARENA_NEW(c->a, struct frag);
 	const struct num *address;
 	struct role_op *o;
+	int words = 0;
 
 	TRY(lay_out_shape(c, s, shape, c->g->buffers.v[buffer].type, f, e));
-	if (!is_in_matrices(f) || !has_columns_of_ring(c, s, r, shape) ||
+	for (int i = 0; i < c->fetched.n; i++)
+		words += frag_words(c->fetched.v[i].frag);
+	if (!is_in_matrices(f) || !has_columns_of_ring(c, s, r, shape) || !has_registers_for_all(c, x->task, frag_words(f) + words) ||
 	    !num_is(inside_condition(c, s, shape, f, r->shape.full_axes & ~shape->full_axes), 1))
 		return OK;
 	c->fetches = true;
