@@ -211,42 +211,6 @@ static enum err_code append_region(const struct builder *m, int phase, int loop,
 	return OK;
 }
 
-/* Does a product of the loop write what the sTask reads, or read what it writes? */
-static bool meets_product(const struct graph *g, const struct stask *s, bool reads)
-{
-	for (int t = 0; t < g->tasks.n; t++) {
-		const struct stask *x = &g->tasks.v[t], *from = reads ? x : s, *to = reads ? s : x;
-
-		if (x->kind != TASK_MMA || x->loop != s->loop)
-			continue;
-		for (int i = 0; i < from->writes.n; i++)
-			if (stask_reads(to, from->writes.v[i]))
-				return true;
-	}
-	return false;
-}
-
-/* Of few bytes, all of whose readers come behind the products of an iteration, as those that scale them? Such loads come first:
- * the lane waits until their slots are free, and knows then that those of the products' operands are. They hold up the next
- * loads for less time than a wait takes. */
-static bool goes_first(const struct builder *m, int task)
-{
-	const struct graph *g = m->p->graph;
-	const struct vdevice *d = m->p->device;
-	const struct stask *s = &g->tasks.v[task];
-
-	if (s->kind != TASK_LOAD || s->loop == NONE || (double)g->buffers.v[s->writes.v[0]].bytes > d->wait_cost * d->l2_eu_rate || loads_indices(g, task))
-		return false;
-	for (int t = 0; t < g->tasks.n; t++) {
-		const struct stask *x = &g->tasks.v[t];
-
-		if (stask_reads(x, s->writes.v[0]) && (x->kind != TASK_COMPUTE || x->loop != s->loop || !meets_product(g, x, true) ||
-		    meets_product(g, x, false)))
-			return false;
-	}
-	return true;
-}
-
 /* As people write it: loads and their indices, then lane by lane; of a lane, loops first, then what surrounds them. */
 static enum err_code append_phase(const struct builder *m, int phase)
 {
@@ -254,10 +218,7 @@ static enum err_code append_phase(const struct builder *m, int phase)
 	const struct graph *g = m->p->graph;
 
 	for (int t = 0; t < g->tasks.n; t++)
-		if (g->tasks.v[t].phase == phase && goes_first(m, t))
-			TRY(append(m, t, 0));
-	for (int t = 0; t < g->tasks.n; t++)
-		if (g->tasks.v[t].phase == phase && (g->tasks.v[t].kind == TASK_LOAD || computes_indices(g, t)) && !goes_first(m, t))
+		if (g->tasks.v[t].phase == phase && (g->tasks.v[t].kind == TASK_LOAD || computes_indices(g, t)))
 			TRY(append(m, t, 0));
 	for (int part = 0; part < m->c->ways; part++) {
 		for (int loop = 0; loop < prog->loops.n; loop++)
