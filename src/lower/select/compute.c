@@ -59,8 +59,7 @@ static bool is_made_at_use(enum op op)
 	return op == OP_CONST || op == OP_INDEX;
 }
 
-/* Is it computed where it is used, so that nothing is to be done where it stands? */
-static bool is_left_out(const struct lowering *c, const struct stask *s, int node)
+bool is_left_out(const struct lowering *c, const struct stask *s, int node)
 {
 	return is_made_at_use(c->p->nodes.v[node].op) || c->inline_depth[node] || at_is_skipped(c->k, s, node);
 }

@@ -200,6 +200,8 @@ bool has_registers_for_all(const struct lowering *c, int task, int more);
 bool ends_in_flight(const struct lowering *c, int loop);
 /* ... when the step of an iteration ends? `under`: one is when it begins. */
 bool step_ends_in_flight(const struct lowering *c, const struct kstep *s, bool under);
+/* Is the node of an sTask of elements computed where it is used, so that nothing is to be done where it stands? */
+bool is_left_out(const struct lowering *c, const struct stask *s, int node);
 /* Fetches values of 16 bits that the sTask reads in shared memory to registers, as far as that saves accesses. */
 enum err_code fetch_values(struct lowering *c, const struct kentry *x, struct err *e);
 /* Where the sTask has such a value, read by a node of this shape; NULL: in shared memory alone. */
