@@ -178,6 +178,7 @@ for _, n in ipairs{64, 96} do
     plan:append(t.name, {lane = t.kind == "load" and "p0" or "c" .. t.name:match "%d$"})
   end
   plan:fill_waits()
+  plan:grid{longest_first = true}                       -- a table has the tiles of an EU
   local again, source = 0, plan:compile{target = "cuda", text = true}.source
   for task in source:gmatch "/%* mma_%w+%.0|.-WARP_SYNC" do
     again = again + (task:match "opaque%(THREAD%)" and 1 or 0)
