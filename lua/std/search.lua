@@ -324,9 +324,9 @@ local function compile_ahead(s, bound, device, ahead)
     if rank > AHEAD or given == AHEAD_AT_ONCE then break end
     local plan = x.priced and rebuild(bound, device, s:plan(x.trial))
     local script = plan and plan:script()
-    if script and not ahead[script] then
+    if script and ahead[script] == nil then
       local good, compiling = core.try(core.compile_begin, plan)
-      ahead[script] = good and compiling or nil
+      ahead[script] = good and compiling or false       -- false: it has no kernel
       given = given + 1
     end
   end
@@ -428,7 +428,9 @@ local function search(bound, device, found, o, watch)
   if only then return answer(only, counts, ended, endings.repaired, {history = history_of{s}, measurements = {}}) end
   local searches, others = {s}, ended == "interrupted" and {} or with_other_operands(s, bound, device, o)
   local m = found and ended ~= "interrupted" and measure(searches, others, bound, device, found, counts, o, most, ahead, watch) or nil
-  for _, compiling in pairs(ahead or {}) do compiling:drop() end
+  for _, compiling in pairs(ahead or {}) do
+    if compiling then compiling:drop() end
+  end
   local best = m and m.best
   local plan, problems = best and best.plan
   if not plan then plan, problems = best_legal(s, bound, device, o, others) end

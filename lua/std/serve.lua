@@ -18,9 +18,9 @@ local TOGETHER <const>, CLOSE <const>, CLOSEST <const> = 8, 1.04, 3
 local LIMIT = 5                                         -- seconds that one kernel may take
 local COMPILE_SECONDS = 30                              -- a candidate is skipped after that: all that took so long had spills
 local SAMPLE <const> = 128                              -- tiles of the reference
-local SLACK <const> = 8                                 -- two right kernels may be as far apart as so many times what the first one was off
+local SLACK <const> = 8                                 -- the difference of two right kernels is at most so many times the first one's error
+local APART <const> = 0.1                               -- ... and this share of the norm: one of 32 elements that is missing is 0.18 of it
 local COMPLETE <const> = 2                              -- complete references before the end
-local APART <const> = 0.25                              -- ... but not this share of the norm
 
 local server = {}
 server.__index = server
@@ -96,7 +96,7 @@ end
 local function verdict(found, complete)
   local off, wrong = 0, false
   for _, x in pairs(found) do
-    if not (x.relative <= off) then off = x.relative end           -- NaN stays
+    if off == off and not (x.relative <= off) then off = x.relative end   -- NaN stays
     wrong = wrong or x.wrong > 0
   end
   return {why = wrong and ("its result is off by %.3g"):format(off) or nil, relative = off, complete = complete, full = complete}
@@ -168,13 +168,14 @@ function server:distrust()
   for _, v in pairs(self.verdicts) do v.complete = v.full end
 end
 
--- A kernel to compare an item's with: the right one, or else any other that was measured.
+-- A kernel to compare an item's with: the right one, or else another one that was found right.
 function server:other_than(item)
   if not self.chunk then return nil end
   if self.right and self.right ~= item.id then return self.kernels[self.right] end
   local least
   for id in pairs(self.kernels) do
-    if id ~= item.id and (not least or id < least) then least = id end
+    local known = self.verdicts[id]
+    if id ~= item.id and known and not known.why and (not least or id < least) then least = id end
   end
   return least and self.kernels[least]
 end
