@@ -50,7 +50,7 @@ def export(millrace, case, plan, folder, search_seconds):
     try:
         done = subprocess.run(
             [millrace, "tests/perf/export_case.lua", folder, plan, case.program, *case.arguments()], cwd=TOP,
-            env={"MILLRACE_HOME": TOP, "SEARCH_SECONDS": str(search_seconds), **os.environ}, timeout=COMPILE_SECONDS,
+            env={"MILLRACE_HOME": TOP, **os.environ, "SEARCH_SECONDS": str(search_seconds)}, timeout=COMPILE_SECONDS,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     except subprocess.TimeoutExpired:
         raise RuntimeError(f"not compiled within {COMPILE_SECONDS} s") from None
