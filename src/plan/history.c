@@ -471,13 +471,14 @@ static enum err_code replay(struct history *h, const struct record *log, int n, 
 		struct record r = record_to_replay(h, log, n, i);
 
 		code = record_apply(h, h->next_plan, &r, e);
+		if (!code)
+			plan_sort(h->next_plan);	/* as apply_to_present: the next may go by the first of several entries */
 	}
 	arena_reset(&h->arena, mark);
 	if (code) {
 		history_drop_next(h);
 		return blame(code, &log[n - 1], i < records_first(log, n) ? NULL : &log[i], e);
 	}
-	plan_sort(h->next_plan);
 	plan_free(h->plan);
 	graph_free(h->graph);
 	h->plan = h->next_plan;

@@ -254,6 +254,31 @@ static void test_inserts(const struct stage *stage)
 	desk_release(&d);
 }
 
+/* The first of two entries of an sTask is another one once the plan is in order: of a plan that is replayed, too. */
+static void test_replayed_order(const struct stage *stage)
+{
+	const char *const lanes[] = { "p0", "c0", "c0", "p0" }, *const tasks[] = { "load_Q", "normalise", "store_O", "store_O" };
+	struct desk d;
+	struct history *copy;
+	const char *before;
+
+	d = (struct desk){ 0 };
+	arena_init(&d.texts, stage->mem);
+	history_new(stage->mem, stage->graph, &stage->device, &d.h);
+	for (int i = 0; i < 4; i++)
+		edit_must(history_append(d.h, tasks[i], NULL, lanes[i], 0, false, edit_here, &d.e), &d.e);
+	is_int(history_move(d.h, &tasks[1], 1, &(struct move){ .after = "store_O", .lane = "p0" }, false, NULL, edit_here,
+		&d.e), OK, "a move after the first of two entries");
+	before = desk_text(&d);
+	edit_must(history_lane(d.h, "c0", &(struct lane){ .warps = 4, .replicas = 1 }, edit_here, &d.e), &d.e);
+	ok(history_undo(d.h), "  is replayed");
+	is_str(desk_text(&d), before, "  to the same plan");
+	history_copy(d.h, &copy);
+	is_int(history_edits(copy), history_edits(d.h), "  in a copy, too");
+	history_free(copy);
+	desk_release(&d);
+}
+
 static void test_refused(const struct stage *stage)
 {
 	struct desk d;
@@ -335,6 +360,7 @@ int main(void)
 	test_repaired_waits(&stage);
 	test_parts(&stage);
 	test_inserts(&stage);
+	test_replayed_order(&stage);
 	test_refused(&stage);
 	for (int i = 0; i < SEQUENCES; i++) {
 		struct prng r = { (uint64_t)i };
