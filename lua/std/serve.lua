@@ -226,6 +226,17 @@ end
 
 local function ratio_of(row) return row.ratio or 1 end
 
+-- The items by the ratios of their rows, then by number.
+local function fastest_first(rows, items)
+  local order = table.move(items, 1, #items, 1, {})
+  table.sort(order, function(a, b)
+    local x, y = ratio_of(rows[a.id]), ratio_of(rows[b.id])
+    if x ~= y then return x < y end
+    return a.id < b.id
+  end)
+  return order
+end
+
 -- The rows of items that are raced together, by id: those near to the best a second time, which counts.
 function server:times(items, incumbent)
   local rows = {}
@@ -235,12 +246,7 @@ function server:times(items, incumbent)
     rows[item.id] = row
   end
   self:time(rows, items, incumbent, FIRST)
-  local order = table.move(items, 1, #items, 1, {})
-  table.sort(order, function(a, b)
-    local x, y = ratio_of(rows[a.id]), ratio_of(rows[b.id])
-    if x ~= y then return x < y end
-    return a.id < b.id
-  end)
+  local order = fastest_first(rows, items)
   local best, close = math.min(ratio_of(rows[order[1].id]), incumbent and 1 or math.huge), {}
   for _, item in ipairs(order) do
     if ratio_of(rows[item.id]) <= best * CLOSE and #close < CLOSEST then close[#close + 1] = item end
@@ -259,12 +265,7 @@ end
 -- Compare the outputs of those that seem to be faster than the incumbent, the fastest first, until one is right. A slower plan shows
 -- how far the model is off, and for that needs no correct outputs.
 function server:check_fastest(rows, items, incumbent)
-  local order = table.move(items, 1, #items, 1, {})
-  table.sort(order, function(a, b)
-    local x, y = ratio_of(rows[a.id]), ratio_of(rows[b.id])
-    if x ~= y then return x < y end
-    return a.id < b.id
-  end)
+  local order = fastest_first(rows, items)
   for _, item in ipairs(order) do
     local row = rows[item.id]
     if incumbent and ratio_of(row) >= 1 then break end
