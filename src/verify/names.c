@@ -227,32 +227,35 @@ static void read_perhaps(struct names *c, const struct role_body *b)
 	names_forget(c, since);
 }
 
-/* The touch that writes a slot in one of the operations of the body, from number *i on; NULL: there is none. */
-static const struct touch *next_written_slot(const struct role_body *b, int *i)
+static bool is_write(const struct touch *t)
 {
-	for (; *i < b->v.n; ++*i)
-		for (int k = 0; k < b->v.v[*i]->touches.n; k++) {
-			const struct touch *t = &b->v.v[*i]->touches.v[k];
-
-			if (t->how == TOUCH_WRITE && t->what == TOUCH_SLOT && !t->initial) {
-				++*i;
-				return t;
-			}
-		}
-	return NULL;
+	return t->how == TOUCH_WRITE && t->what != TOUCH_STAGING && !t->initial;
 }
 
-/* One of the bodies is executed: slots that both write are written. */
-static void note_written_slots(struct names *c, const struct role_body *one, const struct role_body *other)
+static bool writes_as(const struct role_body *b, const struct touch *t)
 {
-	const struct touch *t, *u;
+	for (int i = 0; i < b->v.n; i++)
+		for (int k = 0; k < b->v.v[i]->touches.n; k++) {
+			const struct touch *u = &b->v.v[i]->touches.v[k];
 
-	for (int i = 0; !c->depth && (t = next_written_slot(one, &i));)
-		for (int k = 0; (u = next_written_slot(other, &k));)
-			if (u->of == t->of) {
+			if (is_write(u) && u->what == t->what && u->of == t->of)
+				return true;
+		}
+	return false;
+}
+
+/* One of the bodies is executed: what both write is written. */
+static void note_writes_of_both(struct names *c, const struct role_body *one, const struct role_body *other)
+{
+	if (c->depth)
+		return;
+	for (int i = 0; i < one->v.n; i++)
+		for (int k = 0; k < one->v.v[i]->touches.n; k++) {
+			const struct touch *t = &one->v.v[i]->touches.v[k];
+
+			if (is_write(t) && writes_as(other, t))
 				VEC_PUSH(c->a, &c->wrote, t->of);
-				break;
-			}
+		}
 }
 
 /* Regions whose header declares names, which their body can see. */
@@ -367,7 +370,7 @@ static void read_region(struct names *c, const struct role_op *o)
 		read_num(c, o->u.region.when);
 		read_perhaps(c, &o->u.region.body);
 		read_perhaps(c, &o->u.region.other);
-		note_written_slots(c, &o->u.region.body, &o->u.region.other);
+		note_writes_of_both(c, &o->u.region.body, &o->u.region.other);
 	} else {
 		read_header(c, o);
 	}
