@@ -195,13 +195,19 @@ static int push_lane(lua_State *L, const struct plan *p, int lane)
 	return 1;
 }
 
+/* Is the option of the table false, which leaves to the plan what an earlier call gave? */
+static bool is_freed(lua_State *L, int options, const char *name)
+{
+	bool freed = lua_istable(L, options) && lua_getfield(L, options, name) == LUA_TBOOLEAN && !lua_toboolean(L, -1);
+
+	lua_settop(L, options);
+	return freed;
+}
+
 /* An option of a lane, as it is unless given: false is 0, which leaves it to the plan. */
 static void lane_option(lua_State *L, const char *name, int64_t *out)
 {
-	bool free = lua_istable(L, 3) && lua_getfield(L, 3, name) == LUA_TBOOLEAN && !lua_toboolean(L, -1);
-
-	lua_settop(L, 3);
-	if (free)
+	if (is_freed(L, 3, name))
 		*out = 0;
 	else
 		option_integer(L, 3, "lane", name, strcmp(name, "spare") ? 1 : 0, !strcmp(name, "warps") ||
@@ -395,18 +401,22 @@ static int plan_buffers_l(lua_State *L)
 	return 0;
 }
 
-/* plan:grid{raster=, group=, eus=, longest_first=, section=, cluster=, chiplets=} */
+/* plan:grid{raster=, group=, eus=, longest_first=, section=, cluster=, along=, chiplets=} */
 static int plan_grid_l(lua_State *L)
 {
 	static const char *const rasters[] = { "rows", "columns" };	/* ORDER raster */
 	struct history *h = plan_arg(L, "grid");
 	struct grid_plan g = history_plan(h)->grid;
 	int64_t group = g.group, eus = g.eus, section = g.section, cluster = g.cluster, chiplets = g.chiplets;
+	const __typeof__(history_plan(h)->graph->program->axes) *axes = &history_plan(h)->graph->program->axes;
+	const char *names[AXES_MAX];
 	int raster = g.raster;
 	char file[LUA_IDSIZE];
 	struct err e;
 
-	OPTIONS_CHECK(L, 2, "grid", "raster", "group", "eus", "longest_first", "section", "cluster", "chiplets");
+	for (int i = 0; i < axes->n; i++)
+		names[i] = axes->v[i].name;
+	OPTIONS_CHECK(L, 2, "grid", "raster", "group", "eus", "longest_first", "section", "cluster", "along", "chiplets");
 	option_name(L, 2, "grid", "raster", rasters, LEN(rasters), &raster);
 	option_integer(L, 2, "grid", "group", 1, 65536, &group);
 	option_integer(L, 2, "grid", "eus", 1, history_plan(h)->device->eus, &eus);
@@ -415,6 +425,8 @@ static int plan_grid_l(lua_State *L)
 		section = 0;
 	option_integer(L, 2, "grid", "section", 0, SECTION_MOST, &section);
 	option_integer(L, 2, "grid", "cluster", 1, 64, &cluster);
+	if (is_freed(L, 2, "along") || (!option_name(L, 2, "grid", "along", names, axes->n, &g.along) && cluster == 1))
+		g.along = NONE;
 	option_integer(L, 2, "grid", "chiplets", 1, 1024, &chiplets);
 	g.raster = (enum raster)raster;
 	g.group = (int)group;

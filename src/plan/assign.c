@@ -177,7 +177,7 @@ static int64_t tile_work(const struct kinds *k, int64_t tile)
 
 /* The grid's tiles in the plan's raster: `group` tiles of the slower of the last two axes are walked for each step of
  * the faster one, so that tiles that run at the same time share rows and columns. Of a cluster's tiles, the first
- * stands for all; they are neighbours along the axis that is walked first. */
+ * stands for all; they are neighbours along one of these axes, or along one before them. */
 static void raster_order(const struct grid_plan *how, const struct grid *grid, const struct cluster *c, int64_t *out)
 {
 	int64_t rows = grid->n > 1 ? grid->tiles[grid->n - 2] : 1;
@@ -185,17 +185,21 @@ static void raster_order(const struct grid_plan *how, const struct grid *grid, c
 	bool down = how->raster == RASTER_COLUMNS;
 	int64_t slow = down ? columns : rows, fast = down ? rows : columns;
 	int64_t group = max_i64(1, min_i64(how->group, slow)), n = 0;
-	bool by_rows = grid->n > 1 && c->axis == grid->axis[grid->n - 2];
-	int64_t by_slow = by_rows != down ? c->size : 1, by_fast = by_rows != down ? 1 : c->size;
+	int64_t by_row = grid->n > 1 && c->axis == grid->axis[grid->n - 2] ? c->size : 1;
+	int64_t by_column = grid->n > 0 && c->axis == grid->axis[grid->n - 1] ? c->size : 1;
+	int64_t by_slow = down ? by_column : by_row, by_fast = down ? by_row : by_column;
 
 	slow = ceil_div(slow, by_slow);
 	group = ceil_div(group, by_slow);
-	for (int64_t first = 0; first < grid->total; first += rows * columns)
+	for (int64_t first = 0; first < grid->total; first += rows * columns) {
+		if (first / c->stride % c->tiles % c->size)
+			continue;	/* tiles of other members of the clusters */
 		for (int64_t block = 0; block < slow; block += group)
 			for (int64_t f = 0; f < fast; f += by_fast)
 				for (int64_t s = block; s < min_i64(block + group, slow); s++)
 					out[n++] = first + (down ? f * columns + s * by_slow :
 						s * by_slow * columns + f);
+	}
 }
 
 static int by_falling_work(const void *x, const void *y)

@@ -21,7 +21,8 @@ static bool is_same(const struct plan *p, const struct cluster *c, const struct 
 
 		if (g->axes.v[t->axis].packs == c->axis)
 			return false;
-		if (t->axis == c->axis && t->div % (c->size * p->graph->extents.tile[c->axis]))
+		if (t->axis == c->axis && t->div < g->axes.v[c->axis].size &&
+			t->div % (c->size * p->graph->extents.tile[c->axis]))
 			return false;
 	}
 	return true;
@@ -74,6 +75,15 @@ bool cluster_shares(const struct plan *p, const struct cluster *c, int task)
 	return true;
 }
 
+/* The position in the grid of the axis that the plan names, if that has several tiles there; else NONE. */
+static int named_axis(const struct plan *p, const struct grid *g)
+{
+	for (int i = 0; i < g->n; i++)
+		if (g->axis[i] == p->grid.along && g->tiles[i] > 1)
+			return i;
+	return NONE;
+}
+
 /* The position in the grid of the axis along which the raster goes first; NONE: neither of
  * the last two has several tiles. */
 static int first_axis(const struct plan *p, const struct grid *g)
@@ -98,11 +108,12 @@ static struct cluster no_cluster(const struct plan *p, int phase)
 static struct cluster possible_cluster(const struct plan *p, int phase)
 {
 	const struct grid *g = &p->graph->grids[phase];
-	struct cluster c = no_cluster(p, phase);
 	/* a kernel has clusters along the same axis at all sizes */
-	int at = p->grid.cluster > 1 ? first_axis(p, &(p->largest ? p->largest : p)->graph->grids[phase]) : NONE;
+	const struct grid *most = &(p->largest ? p->largest : p)->graph->grids[phase];
+	struct cluster c = no_cluster(p, phase);
+	int at = p->grid.along == NONE ? first_axis(p, most) : named_axis(p, most);
 
-	if (at == NONE)
+	if (p->grid.cluster == 1 || at == NONE)
 		return c;
 	c.size = p->grid.cluster;
 	c.axis = g->axis[at];
@@ -207,7 +218,10 @@ void cluster_check(const struct plan *p, struct arena *a, struct problems *out)
 	}
 	if (any)
 		return;
-	if (first.size == 1)
+	if (first.size == 1 && p->grid.along != NONE)
+		problem_add(a, out, PROBLEM_CLUSTER, loc, hint, "there are no neighbouring tiles along '%s' for "
+			"clusters of %d", g->axes.v[p->grid.along].name, size);
+	else if (first.size == 1)
 		problem_add(a, out, PROBLEM_CLUSTER, loc, hint, "there are no neighbouring tiles for clusters of %d",
 			size);
 	else

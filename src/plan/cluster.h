@@ -1,8 +1,8 @@
 /* cluster.h - EUs that take tiles together, and what they load once.
  *
  * With grid.cluster = c > 1, EUs form clusters of c. The tiles of a cluster are neighbours along one axis of the grid,
- * that along which the raster goes first: the slower of its last two axes if it walks groups of that one, else the
- * faster; the other one if that has a single tile. In each line of tiles along the axis c neighbours are a group, from
+ * grid.along, or that along which the raster goes first: the slower of its last two axes if it walks groups of that one,
+ * else the faster; the other one if that has a single tile. In each line of tiles along the axis c neighbours are a group, from
  * the line's first on; each EU of a cluster takes one of them. Where c does not divide the line, the last group has its
  * last tile several times: EUs that do the same and store the same.
  *

@@ -19,7 +19,7 @@ struct plan *plan_new(struct mem *mem, const struct graph *g, const struct vdevi
 	p->versions = (int *)(p + 1);
 	for (int i = 0; i < g->buffers.n; i++)
 		p->versions[i] = 1;
-	p->grid = (struct grid_plan){ .group = 1, .cluster = 1, .chiplets = 1 };
+	p->grid = (struct grid_plan){ .group = 1, .cluster = 1, .along = NONE, .chiplets = 1 };
 	return p;
 }
 
@@ -441,6 +441,8 @@ enum err_code plan_grid(struct plan *p, const struct grid_plan *g, struct srcloc
 	if (g->cluster < 1 || g->cluster > p->device->max_cluster)
 		return err_set(e, ERR_INPUT, loc, "a cluster on '%s' is 1 to %d EUs, not %d",
 			p->device->name, p->device->max_cluster, g->cluster);
+	if (g->along != NONE && g->cluster == 1)
+		return err_set(e, ERR_INPUT, loc, "along is for clusters, whose tiles are neighbours there");
 	if (g->chiplets > 1 && g->chiplets != p->device->chiplets)
 		return err_set(e, ERR_INPUT, loc, p->device->chiplets > 1 ? "'%s' has %d chiplets, so chiplets is that or 1, "
 			"not %d" : "'%s' has no chiplets, so chiplets is %d, not %d", p->device->name,

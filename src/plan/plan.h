@@ -81,6 +81,8 @@ struct grid_plan {
 	bool longest_first;		/* tiles with most iterations first */
 	int section;			/* longest_first orders so many consecutive tiles, then the next ones; 0: all */
 	int cluster;			/* EUs of a cluster; 1: there are none */
+	int along;			/* axis along which a cluster's tiles are neighbours; NONE: that along which the
+					 * raster goes first */
 	int chiplets;			/* those of the device, each of which takes consecutive tiles; 1: tiles go round them */
 };
 

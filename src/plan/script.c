@@ -190,6 +190,8 @@ static void print_grid(const struct plan *p, struct buf *out)
 		buf_printf(out, ", section=%d", g->section);
 	if (g->cluster > 1)
 		buf_printf(out, ", cluster=%d", g->cluster);
+	if (g->along != NONE)
+		buf_printf(out, ", along=\"%s\"", p->graph->program->axes.v[g->along].name);
 	if (g->chiplets > 1)
 		buf_printf(out, ", chiplets=%d", g->chiplets);
 	buf_puts(out, "}\n");

@@ -324,7 +324,8 @@ uint64_t build_hash(const struct choice *c, const struct plan *p)
 uint64_t build_hash_without_raster(const struct choice *c, const struct plan *p)
 {
 	/* the axis along which a cluster's tiles lie */
-	int along = p->grid.cluster > 1 ? 1 + 2 * (int)p->grid.raster + (p->grid.group > 1) : 0;
+	int along = p->grid.along != NONE ? 8 + p->grid.along : p->grid.cluster > 1 ?
+		1 + 2 * (int)p->grid.raster + (p->grid.group > 1) : 0;
 	const int64_t numbers[] = { c->split_off, c->ways, c->split, c->warps, c->replicas, c->load_warps, c->load_registers,
 		c->copied_loads, p->grid.eus, p->grid.cluster, along };
 	int columns = 0;		/* of the computing lanes, which have as many */

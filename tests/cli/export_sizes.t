@@ -38,6 +38,20 @@ function plans.clusters()
     {a = 2, b = 2}), {{m = 8}, {m = 640}, {m = 328}}
 end
 
+-- Clusters along an outer axis, of which some launches have an odd number.
+function plans.batches()
+  local prog = mr.program("batches", function(p)
+    local device, m, n, k = p:axes("device", "m", "n", "k")
+    local A, B, C = p:input("A", {device, m, k}), p:input("B", {n, k}), p:output("C", {device, m, n})
+    p:batch(device)
+    local c = p:carry("c", {m, n}, 0)
+    p:loop(k, function() c:add(p:mma("mma", p:load("load_a", A), p:load("load_b", B))) end)
+    C:store("store_c", p:task("round", function() return c:to "bf16" end))
+  end)
+  return plan_of(prog:bind{device = any{max = 6}, m = any{max = 128}, n = 128, k = 64}, tile, {eus = 6, cluster = 2, along = "device"},
+    {a = 2, b = 2}), {{device = 1, m = 8}, {device = 6, m = 128}, {device = 3, m = 100}}
+end
+
 function plans.two()
   return plan_of(programs.two:bind{m = any{max = 200}, n = any{max = 128, multiple = 8}, k = 64}, tile), {{m = 1, n = 8}, {m = 200, n = 128},
     {m = 77, n = 72}}
@@ -187,6 +201,7 @@ k.run(*made[:len(k.INPUTS)], out=made[len(k.INPUTS):])
 }
 launchers gemm gemm 3 3
 launchers clusters gemm 3 1
+launchers batches batches 3 2
 launchers two two 3 2
 launchers causal flash_attention 4 1
 launchers names heapq_ 2 1

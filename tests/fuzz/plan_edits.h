@@ -271,7 +271,11 @@ static enum err_code edit_grid(struct session *s, struct err *e)
 {
 	struct grid_plan g = { .eus = next_number(s, -1, 3), .raster = (enum raster)
 		next_number(s, 0, 1), .group = next_number(s, 0, 3), .longest_first =
-		next_number(s, 0, 1), .section = next_number(s, -1, 4), .cluster = next_number(s, 0, 3) };
+		next_number(s, 0, 1), .section = next_number(s, -1, 4), .cluster = next_number(s, 0, 3),
+		.along = NONE };
+
+	if (g.cluster > 1)
+		g.along = next_number(s, NONE, 2);
 
 	return history_grid(s->history, &g, edit_here, e);
 }

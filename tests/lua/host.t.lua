@@ -223,6 +223,21 @@ for _, name in ipairs{"overlap", "pingpong"} do
   computes(("attention, %s, keys and values for two blocks"):format(name), plan, 2)
 end
 
+-- Heads that share what they load, with tiles of other lengths, and a last cluster that is not complete.
+local function heads(name, sizes, tile, rings, grid)
+  local plan = in_order(mr.examples[name](sizes), tile)
+  plan:buffers(rings)
+  plan:grid(grid)
+  computes(("%s, a cluster of %d along h"):format(name, grid.cluster), plan, 2)
+  tap.like(plan:compile{target = "host"}.source, "tma_load_all_%dd", "  all bring a part to all")
+end
+heads("flash_attention", {b = 2, h = 4, hkv = 2, m = 200, n = 136, d = 64, causal = true}, {m = 64, n = 64}, {k = 2, v = 2},
+  {cluster = 2, eus = 4, along = "h", longest_first = true})
+heads("flash_attention", {b = 1, h = 8, hkv = 1, m = 72, n = 136, d = 64}, {m = 64, n = 64}, {k = 2, v = 1},
+  {cluster = 4, eus = 8, along = "h"})
+heads("chunk_scan", {b = 2, s = 200, h = 3, p = 64, n = 64, chunk = 128}, {l = 64, k = 64}, {cb = 2, x = 2},
+  {cluster = 2, eus = 4, along = "h", raster = "columns", group = 2})
+
 -- Every shipped program where nothing divides: values are filled up to what instructions take.
 local odd = {
   {"matmul_sum", {m = 100, n = 200, k = 72}}, {"gemm", {m = 33, n = 201, k = 77}},

@@ -156,6 +156,13 @@ is(statements(plan),
   "  sections of what is ordered longest first")
 plan:grid{raster = "rows", group = 1, longest_first = false, cluster = 1}
 is(statements(plan), 'plan:grid{raster="rows", group=1, eus=100}\n', "  and back: without longest_first there are no sections")
+plan:grid{cluster = 2, along = "n"}
+is(statements(plan), 'plan:grid{raster="rows", group=1, eus=100, cluster=2, along="n"}\n', "  clusters along an axis")
+plan:grid{along = false}
+is(statements(plan), 'plan:grid{raster="rows", group=1, eus=100, cluster=2}\n', "  along that of the raster again")
+plan:grid{along = "m"}
+plan:grid{cluster = 1}
+is(statements(plan), 'plan:grid{raster="rows", group=1, eus=100}\n', "  without clusters there is no axis")
 plan:grid()
 plan:grid{}
 
@@ -601,6 +608,21 @@ like(tostring(plan:table()), "clusters of 2%s+along 'm'", "  which the table tel
 plan = new_gemm()
 plan:grid{cluster = 2}
 ok(plan:simulate().cycles > 0, "clusters are simulated")
+plan = mr.load_plan("attention_serial", mr.examples.flash_attention{b = 1, h = 2, m = 1024, d = 128, causal = true})
+plan:grid{cluster = 2, along = "h"}
+problem(plan, "cluster", here(-1), "clusters of 2 along 'h' have nothing to share: no copy engine brings " ..
+  "neighbours the same tile on a lane of which nobody reads it", {}, "hint")
+plan:grid{cluster = 2, along = "b"}
+problem(plan, "cluster", here(-1), "there are no neighbouring tiles along 'b' for clusters of 2", {}, "hint")
+plan:grid{cluster = 2, along = "d"}
+problem(plan, "cluster", here(-1), "there are no neighbouring tiles along 'd' for clusters of 2", {}, "hint")
+plan = mr.load_plan("attention_serial", mr.examples.flash_attention{b = 1, h = 4, hkv = 2, m = 1024, d = 128, causal = true})
+plan:grid{cluster = 2, along = "h"}
+ok(plan:check(), "causal attention of grouped queries may form clusters of heads", select(2, plan:check()))
+like(tostring(plan:table()), "clusters of 2%s+along 'h'", "  which the table tells")
+plan:grid{cluster = 4, along = "h"}
+problem(plan, "cluster", here(-1), "clusters of 4 along 'h' have nothing to share: no copy engine brings " ..
+  "neighbours the same tile on a lane of which nobody reads it", {}, "hint")
 
 local all = {}
 for code in pairs(codes) do all[#all + 1] = code end
@@ -964,6 +986,8 @@ bad("plan:grid{raster = 'row'}", "grid: unknown raster 'row'; did you mean 'rows
 bad("plan:grid{eus = 133}", "grid: eus must be an integer from 1 to 132, got 133")
 bad("plan:grid{group = 0}", "grid: group must be an integer from 1 to 65536, got 0")
 bad("plan:grid{cluster = 9}", "a cluster on 'h200' is 1 to 8 EUs, not 9")
+bad("plan:grid{cluster = 2, along = 'M'}", "grid: unknown along 'M'; did you mean 'm'?")
+bad("plan:grid{along = 'm'}", "along is for clusters, whose tiles are neighbours there")
 bad("plan:grid{longest_first = 1}", "grid: longest_first must be true or false, got 1")
 bad("plan:grid{section = 5}", "a section is for longest_first, which orders its tiles")
 bad("plan:grid{longest_first = false, section = 5}", "a section is for longest_first, which orders its tiles")

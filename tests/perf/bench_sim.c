@@ -325,7 +325,7 @@ static void bench(struct program *p, const struct tile *tiles, const char *ahead
 	struct vdevice *d = make_device(&mem);
 	struct graph *g = make_graph(&mem, p, tiles);
 	struct plan *plan = make_plan(&mem, g, d, ahead, versions);
-	struct grid_plan grid = { .raster = RASTER_COLUMNS, .group = 8, .cluster = 1,
+	struct grid_plan grid = { .raster = RASTER_COLUMNS, .group = 8, .cluster = 1, .along = NONE,
 		.longest_first = longest_first };
 	char name[64];
 

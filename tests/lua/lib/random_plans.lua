@@ -455,6 +455,14 @@ local function wild_split(plan, info)
   end
 end
 
+-- An axis along which clusters may lie, or false: that of the raster.
+local function cluster_axis(bound)
+  local axes = {}
+  for name, size in pairs(bound.axes) do axes[#axes + 1] = size > 1 and name or nil end
+  table.sort(axes)
+  return chance(0.5) and #axes > 0 and choose(axes)
+end
+
 -- One try of a wild plan: the plan and what is special about it, or nil and why there is none. What an edit refuses is no
 -- plan.
 function M.try_wild(name, bound, tile)
@@ -470,7 +478,7 @@ function M.try_wild(name, bound, tile)
     wild_lanes(plan, spec)
     rings(plan, append_all(plan, spec), info.alias_of)
     grid(plan)
-    if chance(0.06) then plan:grid{cluster = choose{2, 2, 4}, eus = choose{4, 8}} end
+    if chance(0.06) then plan:grid{cluster = choose{2, 2, 4}, eus = choose{4, 8}, along = cluster_axis(bound)} end
   end)
   if not good then return nil, why end
   good, why = make_legal(plan, info)
