@@ -329,14 +329,15 @@ function run:final()
   local refuted = false
   for _, x in ipairs(near) do
     local final, wrong = row.results[x.item.id], row.wrong and row.wrong[x.item.id]
-    if wrong then
+    local why = wrong or row.failed and row.failed[x.item.id]
+    if why then
       refuted = true
-      x.row.status, x.row.why, x.row.ms, x.row.score = "wrong", wrong, nil, nil
+      x.row.status, x.row.why, x.row.ms, x.row.score = wrong and "wrong" or "failed", why, nil, nil
       if self.best == x.row then self.best = nil end
       if self.o.put then self.o.put(x.row) end
-      (self.o.alarm or alarm)(x.row)
+      if wrong then (self.o.alarm or alarm)(x.row) end
     elseif final then
-      x.row.final = final
+      x.row.final, x.row.why = final, row.notes and row.notes[x.item.id]
       if not self.best or not self.best.final or final.ratio < self.best.final.ratio then self.best = x.row end
     end
   end
@@ -360,7 +361,7 @@ local why = {
 -- more= (called when none left is likely to win: the best candidate -> a list of more, and "interrupted" if it was),
 -- known= (plan -> row or nil), put= (each row, at once), progress= (a state, after each row),
 -- alarm= (a row with a wrong result), server= (or a list of them).
--- Rows: id, status ("ok", "skipped", "wrong", "failed"), why, ms, min, max, ratio, low, high, against (an
+-- Rows: id, status ("ok", "skipped", "wrong", "failed"), why (also of "ok": why not all outputs were compared), ms, min, max, ratio, low, high, against (an
 -- id), score (ms, by ratios), relative (error of the result), predicted, script, plan, device_seconds; of
 -- those that were in the last race, final = {ms, ratio, low, high}.
 return function(bound, device, candidates, o)

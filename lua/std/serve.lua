@@ -21,6 +21,7 @@ local SAMPLE <const> = 128                              -- tiles of the referenc
 local SLACK <const> = 8                                 -- the difference of two right kernels is at most so many times the first one's error
 local APART <const> = 0.1                               -- ... and this share of the norm: one of 32 elements that is missing is 0.18 of it
 local COMPLETE <const> = 2                              -- complete references before the end
+local REFUSALS <const> = 3                              -- comparisons that fail before the first one that does not: then the reference is at fault
 
 local server = {}
 server.__index = server
@@ -37,10 +38,11 @@ local function same(tile, other)
   return true
 end
 
--- The row of an item. Drops the location from the message, which is that of the caller of the search.
-local function answer(item, status, why)
-  return {id = item.id, status = status, why = why and why:gsub("^[^:]+:%d+: ", ""), script = item.script}
-end
+-- A message without its location, which is that of the caller of the search.
+local function unlocated(message) return message and (tostring(message):gsub("^[^:]+:%d+: ", "")) end
+
+-- The row of an item.
+local function answer(item, status, why) return {id = item.id, status = status, why = unlocated(why), script = item.script} end
 
 function server:begin(item)
   local h = setmetatable({server = self, item = item, began = core.clock()}, handle)
@@ -102,11 +104,11 @@ local function verdict(found, complete)
   return {why = wrong and ("its result is off by %.3g"):format(off) or nil, relative = off, complete = complete, full = complete}
 end
 
--- Do the outputs of two kernels agree, as well as the first right one agreed with the reference where that was computed? An element that
--- both leave NaN may be one that none has computed.
-function server:agree(found)
+-- Do the outputs of two kernels agree, as well as the right one of them agreed with the reference where that was computed? `chunk`: its
+-- error there, by output. An element that both leave NaN may be one that none has computed.
+local function agree(found, chunk)
   for name, x in pairs(found) do
-    local allowed = SLACK * self.chunk[name]
+    local allowed = SLACK * chunk[name]
     if not (allowed < APART and x.apart <= allowed and x.unwritten == 0) then return false end
   end
   return true
@@ -123,11 +125,16 @@ function server:judge(k, tiles)
   end
   local found, complete = self:compare(k, nil, {tiles = tiles})
   local v = verdict(found, complete)
-  if not v.why then
-    self.chunk = self.chunk or {}
-    for name, x in pairs(found) do self.chunk[name] = math.max(self.chunk[name] or 0, x.chunk) end
-  end
+  v.chunk = {}
+  for name, x in pairs(found) do v.chunk[name] = x.chunk end
   return v
+end
+
+-- Do all outputs of a kernel agree with those of another one, which was found right? Where they cannot be compared (the memory is not
+-- enough for both, for example), they do not: the kernel is compared with the reference alone.
+function server:agrees(k, other)
+  local compared, found = core.try(self.compare, self, k, self.kernels[other], {reference = false, tiles = SAMPLE})
+  return compared and agree(found, self.verdicts[other].chunk)
 end
 
 -- The verdict of an item, for good: it is right if a sample is and all of its outputs agree with those of another kernel that is right
@@ -139,10 +146,9 @@ function server:verdict_of(item, surely)
   if not known and not self.right then known = self:judge(k, SAMPLE) end
   if not known or (surely and not known.why and not known.complete) then
     local other = self:other_than(item)
-    local found = other and self:compare(k, other, {reference = false, tiles = SAMPLE})
-    if found and self:agree(found) then
+    if other and self:agrees(k, other) then
       local right = self.verdicts[self.right]
-      known = {relative = (known or right).relative, complete = true}
+      known = {relative = (known or self.verdicts[other]).relative, complete = true, chunk = known and known.chunk}
       if right then right.complete = true end
     else
       -- Where right kernels do not agree again and again, a sample is enough until the end.
@@ -168,16 +174,46 @@ function server:distrust()
   for _, v in pairs(self.verdicts) do v.complete = v.full end
 end
 
--- A kernel to compare an item's with: the right one, or else another one that was found right.
+-- The id of a kernel to compare an item's with: the right one, or else another one that was found right by the reference.
 function server:other_than(item)
-  if not self.chunk then return nil end
-  if self.right and self.right ~= item.id then return self.kernels[self.right] end
+  local function suits(id)
+    local known = self.verdicts[id]
+    return id ~= item.id and known and not known.why and known.chunk and self.kernels[id]
+  end
+  if self.right and suits(self.right) then return self.right end
   local least
   for id in pairs(self.kernels) do
-    local known = self.verdicts[id]
-    if id ~= item.id and known and not known.why and (not least or id < least) then least = id end
+    if suits(id) and (not least or id < least) then least = id end
   end
-  return least and self.kernels[least]
+  return least
+end
+
+-- What the kernel does wrong if it runs alone: an error, or nil.
+function server:fault_of(k)
+  local good, why = core.try(core.run, k, nil, {seed = self.seed, limit = self.limit})
+  return not good and why or nil
+end
+
+-- The verdict of an item, as verdict_of, and also where its outputs cannot be compared (the kernel faults then, or the memory is not
+-- enough): then it counts as right, with a note, if a sample was right before, and otherwise it failed. If no kernel can be
+-- compared although each runs alone, the reference is at fault, which is an error.
+function server:try_verdict(item, surely)
+  local good, found = core.try(self.verdict_of, self, item, surely)
+  if good then
+    self.refused = 0
+    return found
+  end
+  local k, known = self.kernels[item.id], self.verdicts[item.id]
+  local fault = k and self:fault_of(k)
+  if known and not known.why and not fault then
+    known.note = "its outputs were compared by a sample alone: " .. unlocated(found)
+    return known
+  end
+  self.refused = self.refused + (fault and 0 or 1)
+  if self.refused == REFUSALS and not next(self.verdicts) then error(found, 0) end
+  if self.right == item.id then self:distrust() end
+  self.kernels[item.id] = nil
+  return {why = unlocated(fault or "its outputs cannot be compared: " .. unlocated(found)), failed = true}
 end
 
 ---- times --------------------------------------------------------------------------------------
@@ -216,12 +252,6 @@ function server:time(rows, items, incumbent, how)
       end
     end
   end
-end
-
--- A kernel is to blame for a failed race if it fails alone, too.
-function server:blame(k, why)
-  core.run(k, nil, {seed = self.seed, limit = self.limit})
-  core.raise(why)
 end
 
 local function ratio_of(row) return row.ratio or 1 end
@@ -269,10 +299,10 @@ function server:check_fastest(rows, items, incumbent)
   for _, item in ipairs(order) do
     local row = rows[item.id]
     if incumbent and ratio_of(row) >= 1 then break end
-    local found = self:verdict_of(item)                 -- here: an error of the reference is not the candidate's
+    local found = self:try_verdict(item)
     row.relative, row.why = found.relative, found.why
     if not found.why then break end
-    row.status, row.ms, row.ratio = "wrong", nil, nil
+    row.status, row.ms, row.ratio = found.failed and "failed" or "wrong", nil, nil
   end
 end
 
@@ -288,10 +318,11 @@ function server:measure(items, incumbent)
     return rows
   end
   local item = items[1]
-  if not good then
-    local _, failed = core.try(self.blame, self, self:kernel(item), rows)
+  if not good then                                      -- a kernel is to blame for a failed race if it fails alone, too
+    local k = self.kernels[item.id]
+    local fault = k and self:fault_of(k)
     self.kernels[item.id] = nil
-    return {[item.id] = answer(item, "failed", failed)}
+    return {[item.id] = answer(item, "failed", fault or rows)}
   end
   self:check_fastest(rows, items, incumbent)
   for _, x in ipairs(items) do rows[x.id].device_seconds = (core.clock() - began) / #items end
@@ -305,7 +336,7 @@ function handle:finals()
   local s, row, began = self.server, answer(self.item, "ok"), core.clock()
   local finalists, order = self.item.finalists, {}
   local rounds = finalists[2] and s:race(finalists, LONG)
-  row.results, row.wrong = {}, {}
+  row.results, row.wrong, row.failed, row.notes = {}, {}, {}, {}
   for i, item in ipairs(finalists) do order[i] = item end
   for i, item in ipairs(rounds and finalists or {}) do
     local ratio, low, high = paired.interval(paired.ratios(rounds, i, 1))
@@ -313,9 +344,12 @@ function handle:finals()
   end
   if rounds then table.sort(order, function(a, b) return row.results[a.id].ratio < row.results[b.id].ratio end) end
   for _, item in ipairs(order) do
-    local why = s:verdict_of(item, true).why
-    if not why then break end
-    row.wrong[item.id], row.results[item.id] = why, nil
+    local found = s:try_verdict(item, true)
+    if not found.why then
+      row.notes[item.id] = found.note
+      break
+    end
+    row[found.failed and "failed" or "wrong"][item.id], row.results[item.id] = found.why, nil
   end
   row.device_seconds = core.clock() - began
   return row
@@ -356,7 +390,7 @@ function handle:poll(incumbent)
   end
   if self:compiled() then                               -- with it, others that are compiled
     local items, of = {item}, {[item.id] = self}
-    for _, h in ipairs(s.handles) do
+    for _, h in ipairs(table.move(s.handles, 1, #s.handles, 1, {})) do   -- compiled() may drop one
       if #items < TOGETHER and h ~= self and h:compiled() then
         items[#items + 1], of[h.item.id] = h.item, h
       end
@@ -378,5 +412,5 @@ return function(bound, _, o)
   if not found then core.raise("measure: " .. why) end
   local workers, seed = core.compile_state(), o and o.seed or 1
   return setmetatable({bound = bound, seed = seed, begun = o and o.ahead or {}, limit = o and o.limit or LIMIT, handles = {},
-    capacity = math.max(workers, 2), kernels = {}, verdicts = {}, complete = 0}, server)
+    capacity = math.max(workers, 2), kernels = {}, verdicts = {}, complete = 0, refused = 0}, server)
 end

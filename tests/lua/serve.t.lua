@@ -1,0 +1,151 @@
+-- serve.lua: which outputs are compared with which, and what a failed comparison costs; by a core whose kernels, compilers and
+-- comparisons are tables here.
+local mr = require "millrace"
+local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
+local ok, is, like = tap.ok, tap.is, tap.like
+local core = require "millrace.core"
+
+local real = {}
+local function replace(name, f)
+  real[name] = real[name] or core[name]
+  core[name] = f
+end
+
+-- A server of kernels {ms=, chunk=, apart=, fault=, verify=, slow=} by their scripts. apart: how far the outputs are from those of another
+-- kernel. fault: the kernel fails when it runs alone. verify: an error of comparisons with the reference, or a function(tiles) that raises or
+-- not. slow: it is never compiled. log: the comparisons.
+local function serve(kernels, workers)
+  local log, now = {}, 0
+  replace("attached", function() return {name = "Fake"} end)
+  replace("compile_state", function() return workers or 8 end)
+  replace("compile_wait", function() end)
+  replace("compile_end_idle", function() end)
+  replace("clock", function() return now end)
+  replace("adds", function() return false end)
+  replace("verify_begin", function() return {drop = function() end}, {drop = function() end} end)
+  replace("compile_begin", function(plan)
+    local k = kernels[plan.name]
+    k.registers, k.spills, k.problems, k.name = 0, 0, {}, plan.name
+    return {done = function() return not k.slow end, kernel = function() return k end, drop = function() k.dropped = true end}
+  end)
+  replace("race", function(list)
+    local rounds = {min = {}, max = {}, cache = "cold L2"}
+    for r = 1, 2 do
+      rounds[r] = {}
+      for i, k in ipairs(list) do rounds[r][i], rounds.min[i], rounds.max[i] = k.ms, k.ms, k.ms end
+    end
+    return rounds
+  end)
+  replace("run", function(k) if k.fault then error(k.fault, 0) end end)
+  replace("verify", function(k, other, o)
+    log[#log + 1] = other and k.name .. " with " .. other.name or k.name .. (o.tiles > 0 and " by a sample" or " completely")
+    if other then
+      if k.together then error(k.together, 0) end
+      return {C = {apart = k.apart or 0, unwritten = 0}}, false
+    end
+    if type(k.verify) == "string" then error(k.verify, 0) end
+    if k.verify then k.verify(o.tiles) end
+    return {C = {relative = 1e-3, wrong = k.wrong or 0, chunk = k.chunk or 1e-3}}, o.tiles == 0
+  end)
+  return require "millrace.serve"({}, nil, {limit = 5}), log, function(seconds) now = now + seconds end
+end
+
+local function item(id, name) return {id = id, script = name, plan = {name = name}} end
+
+-- The rows of items that are begun together, by name.
+local function rows_of(server, names, incumbent)
+  local items, handles, rows = {}, {}, {}
+  for i, name in ipairs(names) do
+    items[i] = item(i, name)
+    handles[i] = server:begin(items[i])
+  end
+  for i, h in ipairs(handles) do rows[names[i]] = h:poll(incumbent) end
+  return rows, items
+end
+
+---- a comparison that fails ------------------------------------------------------------------------------------------
+
+local server, log = serve{fast = {ms = 1, verify = "out of memory"}, slow = {ms = 2}}
+local rows = rows_of(server, {"fast", "slow"})
+is(rows.fast.status, "failed", "a kernel whose outputs cannot be compared fails its own trial")
+is(rows.fast.why, "its outputs cannot be compared: out of memory", "  and its row says why")
+is(rows.fast.ms, nil, "  and has no time")
+is(rows.slow.status, "ok", "the next one is measured")
+is(rows.slow.relative, 1e-3, "  and compared")
+is(table.concat(log, ", "), "fast by a sample, slow by a sample", "  once each")
+
+server = serve{fast = {ms = 1, verify = "lost", fault = "it touched memory"}, slow = {ms = 2}}
+is(rows_of(server, {"fast", "slow"}).fast.why, "it touched memory", "if it faults alone, that is the reason")
+
+local all = {}
+for i = 1, 4 do all["k" .. i] = {ms = i, verify = "the reference does not compile"} end
+server = serve(all)
+local good, why = pcall(rows_of, server, {"k1", "k2", "k3", "k4"})
+ok(not good, "where no kernel can be compared, though all run, it is an error")
+like(tostring(why), "the reference does not compile", "  which says why")
+
+all.k3.verify = nil
+server = serve(all)
+rows = rows_of(server, {"k1", "k2", "k3", "k4"})
+is(rows.k3.status .. rows.k4.status, "okok", "two that cannot be compared are not enough for that")
+
+-- Two kernels that do not fit into the memory together.
+server, log = serve{first = {ms = 2}, second = {ms = 1, together = "out of memory"}}
+rows = rows_of(server, {"first"})
+is(server:measure({item(2, "second")}, item(1, "first"))[2].status, "ok", "what cannot be compared with another kernel")
+is(log[#log], "second completely", "  is compared with the reference")
+
+---- the end ------------------------------------------------------------------------------------------------------------
+
+local function finals(s, items)
+  return s:begin{id = 0, finalists = items}:poll()
+end
+local function only_by_sample(tiles) if tiles == 0 then error("too long", 0) end end
+
+server = serve{a = {ms = 1, verify = only_by_sample}, b = {ms = 1.01, apart = 1, verify = only_by_sample}}
+local items
+rows, items = rows_of(server, {"a", "b"})
+local final = finals(server, items)
+is(final.status, "ok", "at the end, a kernel whose outputs cannot be compared completely")
+ok(final.results[1] and not next(final.wrong) and not next(final.failed), "  is the answer all the same, as a sample was right")
+is(final.notes[1], "its outputs were compared by a sample alone: too long", "  with a note")
+
+server = serve{a = {ms = 1}, b = {ms = 1.01, apart = 1, verify = "too long"}}
+rows, items = rows_of(server, {"a", "b"})
+server.kernels[2].ms = 0.5
+final = finals(server, items)
+is(final.failed[2], "its outputs cannot be compared: too long", "one that was never compared is not the answer")
+ok(final.results[1] and not final.results[2], "  but the next one")
+
+---- what two kernels may differ by ---------------------------------------------------------------------------------
+
+-- "rough" has errors of 0.01, "exact" of 1e-6; "off" is 0.001 away from both. It was within 8 times the error of the rough one.
+server, log = serve{rough = {ms = 4, chunk = 0.01}, exact = {ms = 3, chunk = 1e-6, apart = 1}, off = {ms = 2, apart = 1e-3, wrong = 5}}
+rows, items = rows_of(server, {"rough"})
+local exact, off = item(2, "exact"), item(3, "off")
+rows = server:measure({exact}, items[1])
+is(rows[2].status, "ok", "a kernel that does not agree with the right one is right by all of the reference")
+rows = server:measure({off}, exact)
+is(log[#log], "off completely", "the next one may differ from it by its own error, not by that of another one")
+is(rows[3].status, "wrong", "  and so a wrong one is found")
+is(log[#log - 1], "off with exact", "  which was compared with it")
+
+---- a list that changes while it is walked -------------------------------------------------------------------------
+
+local pass
+server, log, pass = serve{a = {ms = 1}, b = {ms = 1, slow = true}, c = {ms = 1}, d = {ms = 1}}
+local handles = {}
+for i, name in ipairs{"a", "b", "c", "d"} do handles[i] = server:begin(item(i, name)) end
+pass(60)
+local raced = 0
+local race = core.race
+core.race = function(list, ...)
+  raced = math.max(raced, #list)
+  return race(list, ...)
+end
+is(handles[1]:poll().status, "ok", "of four, one takes too long to compile")
+is(raced, 3, "  and the others are raced together")
+is(handles[2]:poll().why, "its compiler takes more than 30 s", "  and that one is skipped")
+
+for name, f in pairs(real) do core[name] = f end
+tap.done_testing()
