@@ -13,37 +13,43 @@
 enum { INTERPRETER, HOST, DEVICE };	/* ORDER evaluators */
 static const char *const evaluators[] = { "interpreter", "host", "device" };
 
+/* The options of all functions here; those that one does not know have their usual values. */
 struct asked {
 	bool tiled, round;
 	struct tiling tiling;
 	int on;
-	double limit;
+	double limit;			/* seconds */
 	int64_t seed;			/* of random inputs, and of a sample */
 	struct plain_sample sample;
+	bool reference;			/* compare with the reference */
 };
 
-/* sampled: a sample may be asked for. */
-static void check_asked(lua_State *L, int opts, const char *what, const struct program *p, bool sampled, struct asked *out)
+/* Read the options of a function that knows the names `known`; where the reference is evaluated, if nothing says that: `on`. */
+static struct asked check_asked(lua_State *L, int opts, const char *what, const struct program *p, int on,
+	const char *const *known, int nknown)
 {
-	*out = (struct asked){ .on = INTERPRETER, .limit = 600, .seed = 1 };
-	if (sampled)
-		OPTIONS_CHECK(L, opts, what, "tile", "on", "limit", "seed", "tiles");
-	else
-		OPTIONS_CHECK(L, opts, what, "tile", "round", "on", "limit", "seed");
-	option_bool(L, opts, what, "round", &out->round);
-	option_name(L, opts, what, "on", evaluators, LEN(evaluators), &out->on);
-	option_integer(L, opts, what, "seed", INT64_MIN, INT64_MAX, &out->seed);
-	if (sampled)
-		option_integer(L, opts, what, "tiles", 0, 1 << 16, &out->sample.tiles);
-	out->sample.seed = (uint64_t)out->seed;
-	if (option_real(L, opts, what, "limit", &out->limit) && !(out->limit > 0))
+	struct asked out = { .on = on, .limit = 600, .seed = 1, .reference = true };
+
+	options_check(L, opts, what, known, nknown);
+	option_bool(L, opts, what, "round", &out.round);
+	option_bool(L, opts, what, "reference", &out.reference);
+	option_name(L, opts, what, "on", evaluators, LEN(evaluators), &out.on);
+	option_integer(L, opts, what, "seed", INT64_MIN, INT64_MAX, &out.seed);
+	option_integer(L, opts, what, "tiles", 0, 1 << 16, &out.sample.tiles);
+	out.sample.seed = (uint64_t)out.seed;
+	if (option_real(L, opts, what, "limit", &out.limit) && !(out.limit > 0))
 		throw_msg(L, "%s: limit is a number of seconds above 0", what);
-	out->tiled = option_push(L, opts, what, "tile", LUA_TTABLE);
-	if (out->tiled) {
-		check_tiling(L, -1, what, p, &out->tiling);
+	out.tiled = option_push(L, opts, what, "tile", LUA_TTABLE);
+	if (out.tiled) {
+		check_tiling(L, -1, what, p, &out.tiling);
 		lua_pop(L, 1);
 	}
+	return out;
 }
+
+/* ... with the names as arguments. */
+#define CHECK_ASKED(L, opts, what, p, on, ...) check_asked(L, opts, what, p, on, \
+	(const char *const[]){ __VA_ARGS__ }, LEN(((const char *const[]){ __VA_ARGS__ })))
 
 /* Where outputs go: tables from their names to arrays. */
 struct results {
@@ -200,14 +206,17 @@ static void evaluate(lua_State *L, int inputs, const struct results *results, co
 		play(L, inputs, results, p, asked);
 }
 
-/* Arguments program, inputs, options. */
+/* Arguments program, inputs, options. sampled: a sample may be asked for. */
 static const struct program *check_call(lua_State *L, bool sampled, struct asked *asked)
 {
 	const struct program *p = check_program(L, 1, "reference");
 
 	lua_settop(L, 3);
 	enter(L);
-	check_asked(L, 3, "reference", p, sampled, asked);
+	if (sampled)
+		*asked = CHECK_ASKED(L, 3, "reference", p, INTERPRETER, "tile", "on", "limit", "seed", "tiles");
+	else
+		*asked = CHECK_ASKED(L, 3, "reference", p, INTERPRETER, "tile", "round", "on", "limit", "seed");
 	if (asked->on != DEVICE || !lua_isnil(L, 2))
 		check_inputs(L, 2, "reference", p);
 	return p;
@@ -433,8 +442,9 @@ static void take_short_tiles(const struct program *p, struct tiling *t)
 
 static struct comparison comparison_of(const struct plain_found *f)
 {
-	return (struct comparison){ f->greatest, f->off, f->size, f->most, f->worst, f->wrong, f->compared, f->at,
-		f->unlimited, f->telling, f->got, f->want, f->allowed };
+	return (struct comparison){ .greatest = f->greatest, .off = f->off, .size = f->size, .most = f->most, .worst = f->worst,
+		.wrong = f->wrong, .compared = f->compared, .at = f->at, .unlimited = f->unlimited, .telling = f->telling,
+		.got = f->got, .want = f->want, .allowed = f->allowed };
 }
 
 /* Push the reference's text with kernels that compare outputs, of the program with its roundings. */
@@ -488,8 +498,8 @@ static void compile_ahead(lua_State *L, const struct compile_job *job)
 static int verify_begin_l(lua_State *L)
 {
 	const struct program *p = check_program(L, 1, "verify");
-	struct asked asked = { .on = DEVICE, .seed = 1 };
 	struct compile_job job;
+	struct asked asked;
 	struct gpu_info info;
 	struct reference *r;
 	struct stop stop;
@@ -497,10 +507,7 @@ static int verify_begin_l(lua_State *L)
 	struct err e;
 
 	lua_settop(L, 2);
-	OPTIONS_CHECK(L, 2, "verify", "seed", "tiles");
-	option_integer(L, 2, "verify", "seed", INT64_MIN, INT64_MAX, &asked.seed);
-	option_integer(L, 2, "verify", "tiles", 0, 1 << 16, &asked.sample.tiles);
-	asked.sample.seed = (uint64_t)asked.seed;
+	asked = CHECK_ASKED(L, 2, "verify", p, DEVICE, "seed", "tiles");
 	stop = stop_of(host_of(L));
 	raise_if(L, gpu_probe(gpu_of(L), GPU_APIS, &stop, &info, &e), &e);
 	r = emit_comparing(L, p, &asked, &allowance);
@@ -521,11 +528,10 @@ static int verify_l(lua_State *L)
 {
 	const struct built *b = check_on_device(L, 1), *other = lua_isnoneornil(L, 2) ? NULL : check_on_device(L, 2);
 	const struct program *p = b->graph->program;
-	struct asked asked = { .on = DEVICE, .seed = 1 };
-	struct verified_by by = { .computes = true };
+	struct verified_by by;
 	struct verified *found;
 	struct reference *r;
-	double limit = 600;
+	struct asked asked;
 	int *allowance;
 	struct arena *a;
 	struct stop stop;
@@ -533,25 +539,20 @@ static int verify_l(lua_State *L)
 	struct err e;
 
 	lua_settop(L, 3);
-	OPTIONS_CHECK(L, 3, "verify", "seed", "tiles", "limit", "reference");
-	option_bool(L, 3, "verify", "reference", &by.computes);
-	option_integer(L, 3, "verify", "seed", INT64_MIN, INT64_MAX, &asked.seed);
-	option_integer(L, 3, "verify", "tiles", 0, 1 << 16, &asked.sample.tiles);
-	option_real(L, 3, "verify", "limit", &limit);
-	if (!other && !by.computes)
+	asked = CHECK_ASKED(L, 3, "verify", p, DEVICE, "seed", "tiles", "limit", "reference");
+	if (!other && !asked.reference)
 		throw_msg(L, "verify: there is nothing to compare with");
 	if (other && !built_same_tensors(b, other))
 		throw_msg(L, "verify: the kernels do not compute the same");
-	asked.sample.seed = (uint64_t)asked.seed;
 	r = emit_comparing(L, p, &asked, &allowance);
 	a = scratch_push(L);
-	by.reference = r;
-	by.allowance = allowance;
+	by = (struct verified_by){ .reference = r, .allowance = allowance, .computes = asked.reference };
 	found = ARENA_ARRAY(a, p->tensors.n, struct verified);
 	data = ARENA_ARRAY(a, p->tensors.n, void *);
 	stop = stop_of(host_of(L));
 	enter(L);
-	raise_if(L, built_verify(b, other, &by, gpu_of(L), &(struct feed){ data, (uint64_t)asked.seed }, limit, &stop, a, found, &e), &e);
+	raise_if(L, built_verify(b, other, &by, gpu_of(L), &(struct feed){ data, (uint64_t)asked.seed }, asked.limit, &stop, a, found,
+		&e), &e);
 	lua_newtable(L);
 	for (int i = 0; i < p->tensors.n; i++) {
 		const struct plain_found *f = &found[i].reference, *o = &found[i].other;
@@ -586,7 +587,7 @@ static int plain_l(lua_State *L)
 	struct asked asked;
 
 	lua_settop(L, 2);
-	check_asked(L, 2, "plain", p, false, &asked);
+	asked = CHECK_ASKED(L, 2, "plain", p, HOST, "tile", "round");
 	return push_buf(L, &emit(L, p, &asked)->plain.text);
 }
 

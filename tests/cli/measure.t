@@ -135,6 +135,16 @@ for how in corner inside; do
 	E
 done
 
+t_cmd 'a comparison' 0 "$MILLRACE" -e "dofile '$T/plans.lua'
+	local core, k = require 'millrace.core', plans[3]:compile()
+	for _, limit in ipairs{0, -1, 0 / 0} do print(select(2, pcall(core.verify, k, nil, {limit = limit, tiles = 8}))) end
+	print(pcall(core.verify, k, nil, {limit = 60, tiles = 8}))"
+t_like '  takes a limit above 0 alone' "$(sed 's/.*: verify/verify/; s/table.*/table/' "$T/out")" \
+'^verify: limit is a number of seconds above 0
+verify: limit is a number of seconds above 0
+verify: limit is a number of seconds above 0
+true	table$'
+
 FAKE_CUDA_KERNELS="$b2=500 $b3=hang" t_cmd 'one that hangs' 0 "$MILLRACE" -e "dofile '$T/plans.lua'
 	plans[4], plans[5], plans[6], plans[7] = nil try()"
 t_like '  costs itself' "$(<"$T/out")" "3	failed	nil	'gemm_main' did not finish within 0.5 s"
