@@ -209,12 +209,12 @@ static int by_falling_work(const void *x, const void *y)
 	return (a < b) - (a > b);
 }
 
-/* Sort tiles of several kinds by decreasing work, those of each section of so many; equal ones stay in order (a counting
- * sort). */
+/* Sort tiles of several kinds by decreasing work, those of each section of so many; equal ones stay in order. Two counting sorts,
+ * of all tiles by work and then by section, take as long for short sections as for long ones. */
 static void sort_longest_first(struct arena *a, const struct kinds *k, int64_t section, int64_t *tiles, int64_t n)
 {
-	int64_t *level = ARENA_ARRAY(a, k->n, int64_t), *sorted = ARENA_ARRAY(a, n, int64_t);
-	int64_t *next = ARENA_ARRAY(a, k->n + 1, int64_t);
+	int64_t *level = ARENA_ARRAY(a, k->n, int64_t), *by_work = ARENA_ARRAY(a, n, int64_t);
+	int64_t *next = ARENA_ARRAY(a, max_i64(k->n + 1, ceil_div(n, section)), int64_t), *sorted = ARENA_ARRAY(a, n, int64_t);
 	int *rank = ARENA_ARRAY(a, k->n, int), levels = 0;
 
 	for (int i = 0; i < k->n; i++)
@@ -226,19 +226,16 @@ static void sort_longest_first(struct arena *a, const struct kinds *k, int64_t s
 	for (int i = 0; i < k->n; i++)
 		rank[i] = (int)((int64_t *)bsearch(&k->work[i], level, (size_t)levels,
 			sizeof(*level), by_falling_work) - level);
-	for (int64_t first = 0; first < n; first += section) {
-		int64_t end = min_i64(first + section, n);
-
-		for (int i = 0; i <= levels; i++)
-			next[i] = 0;
-		next[0] = first;
-		for (int64_t t = first; t < end; t++)
-			next[rank[k->of[tiles[t]]] + 1]++;
-		for (int i = 0; i < levels; i++)
-			next[i + 1] += next[i];
-		for (int64_t t = first; t < end; t++)
-			sorted[next[rank[k->of[tiles[t]]]]++] = tiles[t];
-	}
+	for (int64_t t = 0; t < n; t++)
+		next[rank[k->of[tiles[t]]] + 1]++;
+	for (int i = 0; i < levels; i++)
+		next[i + 1] += next[i];
+	for (int64_t t = 0; t < n; t++)
+		by_work[next[rank[k->of[tiles[t]]]]++] = t;
+	for (int64_t s = 0; s * section < n; s++)
+		next[s] = s * section;
+	for (int64_t i = 0; i < n; i++)
+		sorted[next[by_work[i] / section]++] = tiles[by_work[i]];
 	for (int64_t t = 0; t < n; t++)
 		tiles[t] = sorted[t];
 }
