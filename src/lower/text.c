@@ -115,10 +115,23 @@ static struct length kernel_length(const struct kernel *k)
 	return sum;
 }
 
-/* What one copy of each sTask takes is a matter of tiles and registers, not of copies. */
+/* Instructions beyond those of one copy of each sTask: what one copy takes is a matter of tiles and registers, not of copies. */
+static double copied(const struct length *x)
+{
+	return x->instructions - x->once;
+}
+
 static bool is_short(const struct kernel *k, const struct length *x)
 {
-	return x->copies <= COPIES_MOST && x->instructions - x->once <= k->target->copied_most;
+	return x->copies <= COPIES_MOST && copied(x) <= k->target->copied_most;
+}
+
+/* Lane i has more of what makes the text too long than lane j. */
+static bool is_longer_lane(const struct kernel *k, int i, int j)
+{
+	struct length x = lane_length(k, &k->lanes.v[i]), y = lane_length(k, &k->lanes.v[j]);
+
+	return copied(&x) > copied(&y);
 }
 
 /* With equal versions in each region, a loop is unrolled as often as the most of them. */
@@ -188,20 +201,22 @@ static const struct kentry *farthest_ahead(const struct klane *l)
 enum err_code lower_count_text(struct kernel *k, struct err *e)
 {
 	struct length x = kernel_length(k);
-	const struct klane *most = &k->lanes.v[0];
+	const struct klane *most;
 	const struct kentry *ahead;
 	const char *too_much, *unrolled, *name;
+	int longest = 0;
 
 	if (is_short(k, &x))
 		return OK;
 	for (int i = 1; i < k->lanes.n; i++)
-		if (lane_length(k, &k->lanes.v[i]).instructions > lane_length(k, most).instructions)
-			most = &k->lanes.v[i];
+		if (is_longer_lane(k, i, longest))
+			longest = i;
+	most = &k->lanes.v[longest];
 	name = k->plan->lanes.v[most->lane].name;
 	unrolled = list_unrolled(k, most);
 	too_much = x.copies > COPIES_MOST ? arena_strf(&k->arena, "more than %d copies of sTasks", COPIES_MOST) :
-		arena_strf(&k->arena, "%d copies of sTasks, of about %.0f instructions where %d are what compilers take in a "
-			"minute", (int)x.copies, x.instructions, k->target->copied_most);
+		arena_strf(&k->arena, "%d copies of sTasks, of about %.0f instructions more than one of each where %d are what "
+			"compilers take in a minute", (int)x.copies, copied(&x), k->target->copied_most);
 	k->refusal = (struct refusal){ .code = PROBLEM_COPIES, .task = NONE };
 	if (unrolled) {
 		err_set(e, ERR_ILLEGAL, k->plan->versions_loc, "the kernel would have %s: lane '%s' has a copy of its loop for "
