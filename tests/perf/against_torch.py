@@ -246,6 +246,8 @@ def parse(arguments):
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     p.add_argument("--case", default="", help="regular expression: only cases with such a name")
     p.add_argument("--list", action="store_true", help="names of the cases, nothing else")
+    p.add_argument("--programs", action="store_true",
+                   help="what is compiled for each case, a line of JSON each, nothing else; needs no torch")
     p.add_argument("--seconds", type=float, default=3, help="to measure each contender of a case (3)")
     p.add_argument("--warmup", type=float, default=2, help="seconds before that (2)")
     p.add_argument("--bars", default="gemm=0.85,attention=0.75",
@@ -263,6 +265,20 @@ def parse(arguments):
     options.bars = {k: float(v) for k, _, v in (b.partition("=") for b in options.bars.split(",") if b)}
     options.plan = [tuple(x.rsplit("=", 1)) for x in options.plan]
     return options
+
+
+def list_programs(options):
+    """What is compiled for each case, for rows_model.lua. Cases name torch's functions, and none of them is called."""
+    from unittest.mock import MagicMock
+    for name in "torch", "torch.nn", "torch.nn.functional", "torch.nn.attention":
+        sys.modules[name] = MagicMock()
+    module = importlib.import_module(options.cases)
+    goals = getattr(module, "GOALS", {})
+    for case in module.CASES:
+        if re.search(options.case, case.name):
+            print(json.dumps({"case": case.name, "group": case.group, "goal": goals.get(case.group, [None])[0],
+                              "program": case.program, "sizes": case.sizes}))
+    return 0
 
 
 def without_device(options, why):
@@ -364,6 +380,8 @@ def main(arguments):
     options = parse(arguments)
     if options.serve:
         return serve(options)
+    if options.programs:
+        return list_programs(options)
     try:
         import torch
     except ImportError:
