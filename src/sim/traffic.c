@@ -5,6 +5,9 @@
  * once; a later wave finds nothing in L2. A request for bytes that n other EUs have requested in the same
  * wave takes again^n of a fetch's time, where `again` is the device's memory.l2.again.
  *
+ * Loads of one region that read a tensor at constant distances from each other, as the taps of a stencil, read the same
+ * elements, in tiles near each other. If all that is read in between stays in L2, each byte is fetched once for all of them.
+ *
  * Additions in memory are examined in the same way, whatever fits into L2: how many EUs of a wave add to the same
  * elements, and how many bytes all of them add to.
  *
@@ -268,6 +271,145 @@ static void join_regions(struct arena *a, const struct graph *g, int phase, stru
 			of[i].region = region[g->tasks.v[i].loop + 1];
 }
 
+/* Do two loads of a tensor differ in nothing but the constants of their indices? */
+static bool differ_in_constants(const struct tensor *t, const struct index_expr *x, const struct index_expr *y)
+{
+	for (int d = 0; d < t->rank; d++) {
+		if (x[d].value || y[d].value || x[d].n != y[d].n)
+			return false;
+		for (int i = 0; i < x[d].n; i++) {
+			const struct index_term *v = &x[d].term[i], *w = &y[d].term[i];
+
+			if (v->axis != w->axis || v->coef != w->coef || v->div != w->div || v->mod != w->mod)
+				return false;
+		}
+	}
+	return true;
+}
+
+/* The number of tiles, in the plan's order, from one to its neighbour along axis i of the grid, at most. */
+static double tiles_between(const struct plan *p, const struct grid *grid, int i)
+{
+	double n = 1;
+
+	if (i >= grid->n - 2 && grid->n > 1) {		/* raster_order in plan/assign.c walks these */
+		bool slow = (i == grid->n - 2) != (p->grid.raster == RASTER_COLUMNS);
+
+		n = (double)max_i64(p->grid.group, 1);
+		return slow ? n * (double)grid->tiles[i == grid->n - 2 ? i + 1 : i - 1] : n;
+	}
+	for (i++; i < grid->n; i++)
+		n *= (double)grid->tiles[i];
+	return n;
+}
+
+/* The most tiles that run between two that read the same elements by loads whose index of dimension d differs by up to shift[d]. */
+static double tiles_apart(const struct plan *p, int phase, const struct tensor *t, const struct index_expr *index,
+	const int64_t *shift)
+{
+	const struct graph *g = p->graph;
+	const struct grid *grid = &g->grids[phase];
+	double tiles = 0;
+
+	for (int i = 0; i < grid->n; i++) {
+		double most = 0;
+
+		for (int d = 0; d < t->rank; d++)
+			for (int k = 0; k < index[d].n; k++) {
+				const struct index_term *x = &index[d].term[k];
+
+				if (x->axis == grid->axis[i] && shift[d])
+					most = fmax(most, ceil((double)shift[d] * (double)x->div / (fabs((double)x->coef) *
+						(double)g->extents.tile[x->axis])));
+			}
+		tiles += fmin(most, (double)grid->tiles[i]) * tiles_between(p, grid, i);
+	}
+	return tiles;
+}
+
+/* Bytes that a tile loads and stores. */
+static double tile_traffic(const struct graph *g, int phase)
+{
+	double sum = 0;
+
+	for (int i = 0; i < g->tasks.n; i++) {
+		const struct stask *s = &g->tasks.v[i];
+
+		if (s->phase == phase && (s->kind == TASK_LOAD || s->kind == TASK_STORE))
+			sum += s->work.global_bytes * graph_runs(g, s->loop, NONE);
+	}
+	return sum;
+}
+
+/* Is sTask i a load of the region and tensor of sTask t, at a constant distance from it? */
+static bool is_shifted(const struct graph *g, int t, int i)
+{
+	const struct stask *x = &g->tasks.v[t], *y = &g->tasks.v[i];
+	const struct node *n, *m;
+
+	if (y->kind != TASK_LOAD || y->phase != x->phase || y->loop != x->loop)
+		return false;
+	n = access_of(g, x);
+	m = access_of(g, y);
+	return n->ref == m->ref && differ_in_constants(&g->program->tensors.v[n->ref], n->index, m->index);
+}
+
+/* What loads at constant distances share, of which sTask t is the first. */
+static void share_shifted(const struct plan *p, int phase, int t, int eus, struct fetched *of)
+{
+	const struct graph *g = p->graph;
+	const struct node *first = access_of(g, &g->tasks.v[t]);
+	const struct tensor *tensor = &g->program->tensors.v[first->ref];
+	int64_t shift[RANK_MAX] = { 0 };
+	struct axis_ranges at;
+	double sum = 0, together, others;
+	struct box all, box;
+	int n = 0;
+
+	for (int i = 0; i < g->program->axes.n; i++) {
+		at.lo[i] = 0;
+		at.hi[i] = g->program->axes.v[i].size - 1;
+	}
+	box_at(tensor, first->index, &at, &all);
+	for (int i = t; i < g->tasks.n; i++) {
+		if (!is_shifted(g, t, i) || g->tasks.v[i].slice)
+			continue;
+		box_at(tensor, access_of(g, &g->tasks.v[i])->index, &at, &box);
+		for (int d = 0; d < tensor->rank; d++) {
+			all.of[d].lo = min_i64(all.of[d].lo, box.of[d].lo);
+			all.of[d].hi = max_i64(all.of[d].hi, box.of[d].hi);
+			shift[d] = all.of[d].hi - all.of[d].lo - (box.of[d].hi - box.of[d].lo);
+		}
+		sum += box_bytes(g->program, tensor, &box);
+		n++;
+	}
+	together = box_bytes(g->program, tensor, &all);
+	if (n < 2 || together >= sum || (tiles_apart(p, phase, tensor, first->index, shift) + eus) * tile_traffic(g, phase) >
+	    L2_USABLE * (double)p->device->l2_bytes)
+		return;
+	others = sum / together;
+	for (int i = t; i < g->tasks.n; i++)
+		if (is_shifted(g, t, i)) {
+			of[i].share /= others;
+			of[i].times = fmax(of[i].times, (1 - repeat_time(p->device->l2_again, others)) / (1 - p->device->l2_again));
+		}
+}
+
+/* ... of all loads of the phase. */
+static void share_between_loads(const struct plan *p, int phase, int eus, struct fetched *of)
+{
+	const struct graph *g = p->graph;
+
+	for (int t = 0; t < g->tasks.n; t++) {
+		bool is_first = g->tasks.v[t].kind == TASK_LOAD && g->tasks.v[t].phase == phase && !g->tasks.v[t].slice;
+
+		for (int i = 0; i < t && is_first; i++)
+			is_first = !is_shifted(g, t, i);
+		if (is_first)
+			share_shifted(p, phase, t, eus, of);
+	}
+}
+
 struct fetched *traffic_fetched(struct arena *a, const struct plan *p, int phase, const struct tile_assignment *d)
 {
 	const struct graph *g = p->graph;
@@ -305,6 +447,7 @@ struct fetched *traffic_fetched(struct arena *a, const struct plan *p, int phase
 			if (g->tasks.v[i].task == s->task)
 				out[i] = f;
 	}
+	share_between_loads(p, phase, d->eus, out);
 	join_regions(a, g, phase, out);
 	arena_reset(a, scratch);
 	return out;

@@ -350,4 +350,28 @@ do
   ok(not lines.gemm_cooperative:summary():find "B/s", "where products count, they alone")
 end
 
+-- Taps of a stencil ----------------------------------------------------------------------
+
+-- Three loads of X, at distances along one of its axes: of 64 rows of 8 MB.
+do
+  local function seconds_of(along)
+    local bound = mr.program("taps", function(p)
+      local a, b = p:axes("a", "b")
+      local X, Y = p:input("X", {a, b}), p:output("Y", {a, b})
+      local function tap(i) return p:load("x" .. i, X, along == "a" and {a + i, b} or {a, b + 8 * i}) end
+      local x, y, z = tap(0), tap(1), tap(2)
+      Y:store("store_y", p:task("add", function() return x + y + z end))
+    end){a = 64, b = 4 << 20}
+    local plan = mr.plan(bound:graph{tile = {a = 1, b = 4096}}, mr.device "h200")
+    plan:lane("c0", {warps = 4})
+    for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
+    plan:buffers{x0 = 2, x1 = 2, x2 = 2}
+    plan:fill_waits()
+    return plan:simulate().seconds
+  end
+  local once = 2 * 64 * (4 << 20) * 2 / 4.55e12
+  ok(seconds_of "b" < 1.5 * once, "what taps near each other read comes from device memory once", seconds_of "b" / once)
+  ok(seconds_of "a" > 1.9 * once, "not if more than L2 holds is read in between", seconds_of "a" / once)
+end
+
 tap.done_testing()
