@@ -14,6 +14,14 @@ Cases run in a process of their own until one faults or hangs; the next goes on 
 Status 1 if a result is wrong, a kernel fails, or a ratio misses its bar; a case whose kernel
 cannot be made yet is listed and does not fail. Without a device it says so and passes,
 unless --need-device. MILLRACE names the program; build/millrace or a bundle is found.
+
+A long run can be made of short ones, each of which goes on with the cases that the file lacks:
+
+    python3 tests/perf/against_torch.py --json FILE --resume --within 560    # status 75: some are left
+    python3 tests/perf/against_torch.py --table FILE                         # the complete table
+
+The file is written after each case, so what was measured is kept if a run is ended. --table needs
+neither torch nor a device, and takes several files, of which a later one counts.
 """
 import argparse
 import concurrent.futures
@@ -36,6 +44,8 @@ L2_BYTES = 50 << 20
 BATCH_SECONDS = 0.03
 COMPILE_SECONDS = 300
 CASE_SECONDS = 240  # beyond what measuring takes; with torch's own compiler
+CASE_USUAL_SECONDS = 60  # no case is begun if less time is left
+LEFT = 75  # the exit status if cases are left
 
 
 def find_millrace():
@@ -45,14 +55,25 @@ def find_millrace():
     sys.exit("against_torch.py: no build/millrace, no build/bundle: run make, or set MILLRACE")
 
 
-def export(millrace, case, plan, folder, search_seconds):
+class OutOfTime(Exception):
+    """The time of this run is used; the case is left to the next one."""
+
+
+def seconds_left(options):
+    return options.ends - time.monotonic()
+
+
+def export(millrace, case, plan, folder, options):
     """Search or load the plan, compile and export. Returns what the compiler said, or raises with why not."""
+    seconds = min(COMPILE_SECONDS, seconds_left(options))
     try:
         done = subprocess.run(
             [millrace, "tests/perf/export_case.lua", folder, plan, case.program, *case.arguments()], cwd=TOP,
-            env={"MILLRACE_HOME": TOP, **os.environ, "SEARCH_SECONDS": str(search_seconds)}, timeout=COMPILE_SECONDS,
+            env={"MILLRACE_HOME": TOP, **os.environ, "SEARCH_SECONDS": str(options.search)}, timeout=max(seconds, 0),
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     except subprocess.TimeoutExpired:
+        if seconds < COMPILE_SECONDS:
+            raise OutOfTime from None
         raise RuntimeError(f"not compiled within {COMPILE_SECONDS} s") from None
     if done.returncode:
         words = [s for s in done.stderr.replace("\r", "\n").splitlines() if "millrace:" in s]
@@ -215,8 +236,8 @@ def table(rows):
     head = ("case", "ours ms", "+-%", "TFLOP/s", "of limit", "error", "torch", "ms", "+-%", "TFLOP/s",
             "error", "ratio", "")
     lines = [head]
-    for case, row in rows:
-        mine = [case.name, f"{row['ms']:.4f}", f"{100 * row['spread']:.1f}", f"{row['tflops']:.1f}",
+    for row in rows:
+        mine = [row["case"], f"{row['ms']:.4f}", f"{100 * row['spread']:.1f}", f"{row['tflops']:.1f}",
                 f"{100 * row['limit']:.0f} % {row['limited']}", f"{row['error']:.1e}"]
         others = sorted(row["theirs"].items(), key=lambda item: item[1]["ms"]) or [("-", None)]
         for i, (name, other) in enumerate(others):
@@ -234,7 +255,7 @@ def table(rows):
 def print_groups(rows, goals):
     """The ratios of each group that has goals: their geometric mean and the least one, with these goals."""
     for group, (mean, least) in goals.items():
-        ratios = sorted((row["ratio"], case.name) for case, row in rows if case.group == group and "ratio" in row)
+        ratios = sorted((row["ratio"], row["case"]) for row in rows if row["group"] == group and "ratio" in row)
         if ratios:
             reached = math.exp(sum(math.log(ratio) for ratio, _ in ratios) / len(ratios))
             under = ", ".join(f"{name} {ratio:.3f}" for ratio, name in ratios if ratio < least)
@@ -242,9 +263,55 @@ def print_groups(rows, goals):
                   + (f"; under: {under}" if under else ""))
 
 
+def tell(results):
+    """Print all results. -> the status"""
+    rows = results["cases"]
+    print(f"\n{results['device']}, torch {results['torch']}, CUDA {results['cuda']}")
+    table([row for row in rows if "ms" in row])
+    print_groups(rows, results["goals"])
+    for row in rows:
+        if "why" in row:
+            print(f"failed: {row['case']}: {row['why']}")
+    for row in results["not made"]:
+        print(f"not made: {row['case']}: {row['why']}")
+    bad = [row["case"] for row in rows if row["verdict"] != "ok"]
+    print(f"{len(rows) - len(bad)} of {len(rows)} are right and reach their bar" +
+          (f"; not: {', '.join(bad)}" if bad else ""))
+    if results["left"]:
+        print(f"left: {', '.join(results['left'])}")
+    return 1 if bad else LEFT if results["left"] else 0
+
+
+def read_results(path):
+    with open(path) as f:
+        return json.load(f)
+
+
+def join(parts):
+    """The results of several files; of a case that is in more than one, those of the last. Cases in their order."""
+    known, left = {}, {}
+    for part in parts:
+        for kind in "cases", "not made":
+            for row in part[kind]:
+                known[row["case"]] = (kind, row)
+        left.update(dict.fromkeys(part["left"]))
+    of = {kind: sorted((row for k, row in known.values() if k == kind), key=lambda row: row["number"])
+          for kind in ("cases", "not made")}
+    devices = list(dict.fromkeys(part["device"] for part in parts))
+    return {**parts[-1], **of, "device": " and ".join(devices), "left": [name for name in left if name not in known]}
+
+
+def write_results(path, results):
+    """At once, so that a run that is ended leaves the file of before or that of after."""
+    with open(path + ".new", "w") as f:
+        json.dump(results, f, indent=1)
+    os.replace(path + ".new", path)
+
+
 def parse(arguments):
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     p.add_argument("--case", default="", help="regular expression: only cases with such a name")
+    p.add_argument("--group", default="", help="regular expression: only cases of such a group")
     p.add_argument("--list", action="store_true", help="names of the cases, nothing else")
     p.add_argument("--programs", action="store_true",
                    help="what is compiled for each case, a line of JSON each, nothing else; needs no torch")
@@ -258,13 +325,23 @@ def parse(arguments):
     p.add_argument("--alone", action="store_true", help="searches have the device alone, one after the other")
     p.add_argument("--cases", default="torch_cases", metavar="MODULE", help="what defines the cases, in this folder (torch_cases)")
     p.add_argument("--json", metavar="FILE", help="all numbers")
+    p.add_argument("--resume", action="store_true", help="keep what the file of --json has, and run the other cases alone")
+    p.add_argument("--within", type=float, default=math.inf, metavar="S", help="end after S seconds, and leave further cases to the next run")
+    p.add_argument("--table", nargs="+", metavar="FILE", help="print what the files of earlier runs have, nothing else; needs no torch")
     p.add_argument("--keep", metavar="FOLDER", help="where the exported kernels stay")
     p.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     p.add_argument("--need-device", action="store_true", help="fail where there is none")
     options = p.parse_args(arguments)
     options.bars = {k: float(v) for k, _, v in (b.partition("=") for b in options.bars.split(",") if b)}
     options.plan = [tuple(x.rsplit("=", 1)) for x in options.plan]
+    options.ends = time.monotonic() + options.within
+    if options.resume and not options.json:
+        p.error("--resume needs --json FILE")
     return options
+
+
+def is_chosen(options, case):
+    return re.search(options.case, case.name) and re.search(options.group, case.group)
 
 
 def list_programs(options):
@@ -275,7 +352,7 @@ def list_programs(options):
     module = importlib.import_module(options.cases)
     goals = getattr(module, "GOALS", {})
     for case in module.CASES:
-        if re.search(options.case, case.name):
+        if is_chosen(options, case):
             print(json.dumps({"case": case.name, "group": case.group, "goal": goals.get(case.group, [None])[0],
                               "program": case.program, "sizes": case.sizes}))
     return 0
@@ -293,7 +370,7 @@ def compile_all(millrace, cases, options, folder):
         at = os.path.join(folder, f"case{number}")
         plan = next((plan for pattern, plan in options.plan if re.search(pattern, case.name)), case.plan)
         try:
-            case.said = export(millrace, case, plan, at, options.search)
+            case.said = export(millrace, case, plan, at, options)
             return at
         except Exception as problem:
             return problem
@@ -355,25 +432,51 @@ class Server:
         self.process.wait()
 
 
-def measure_all(cases, compiled, options, arguments):
-    rows, left, server = [], [], None
-    for number, case in cases:
-        at = compiled[number]
-        if isinstance(at, Exception):
-            left.append((case, str(at)))
-            continue
-        print(f"{case.name}: {case.said}", file=sys.stderr, flush=True)
-        server = server or Server(arguments)
-        contenders = 1 + len(case.theirs)
-        row = server.ask(number, at, CASE_SECONDS + contenders * 3 * (options.seconds + options.warmup))
-        if "why" in row:
-            server.end()
-            server = None
-        row["verdict"] = "FAILED" if "why" in row else verdict(case, row, options.bars)
-        rows.append((case, row))
+def measure(case, number, at, server, options):
+    """A row of the case, whose kernel is in that folder; None if the time of this run was too short."""
+    contenders = 1 + len(case.theirs)
+    usual = CASE_SECONDS + contenders * 3 * (options.seconds + options.warmup)
+    seconds = min(usual, seconds_left(options))
+    row = server.ask(number, at, seconds)
+    if "why" in row:
+        server.end()
+        if seconds < usual and seconds_left(options) <= 0:
+            return None
+    row["verdict"] = "FAILED" if "why" in row else verdict(case, row, options.bars)
+    return row
+
+
+def run_all(cases, results, options, arguments):
+    """Compile and measure cases, and add their rows to the results, which are written after each. With --alone, and if the time is
+    limited, one case after the other; else all are compiled first."""
+    at_once = 1 if options.alone or options.within < math.inf else max(len(cases), 1)
+    millrace, server = find_millrace(), None
+    with tempfile.TemporaryDirectory() as scratch:
+        for first in range(0, len(cases), at_once):
+            if seconds_left(options) < CASE_USUAL_SECONDS:
+                break
+            some = cases[first:first + at_once]
+            compiled = compile_all(millrace, some, options, os.path.abspath(options.keep or scratch))
+            for number, case in some:
+                named, at = {"case": case.name, "group": case.group, "number": number}, compiled[number]
+                if isinstance(at, str):
+                    print(f"{case.name}: {case.said}", file=sys.stderr, flush=True)
+                    if not server or server.process.poll() is not None:
+                        server = Server(arguments)
+                    row = measure(case, number, at, server, options)
+                    if row:
+                        results["cases"].append({**named, **row})
+                elif not isinstance(at, OutOfTime):
+                    results["not made"].append({**named, "why": str(at)})
+                done = {row["case"] for row in results["cases"] + results["not made"]}
+                right = {row["case"] for row in results["cases"] if "why" not in row}
+                results["left"] = [case.name for _, case in cases if case.name not in done]
+                if case.name not in right:
+                    results["tried"][case.name] = results["tried"].get(case.name, 0) + 1
+                if options.json:
+                    write_results(options.json, results)
     if server:
         server.end()
-    return rows, left
 
 
 def main(arguments):
@@ -382,6 +485,8 @@ def main(arguments):
         return serve(options)
     if options.programs:
         return list_programs(options)
+    if options.table:
+        return tell(join([read_results(path) for path in options.table]))
     try:
         import torch
     except ImportError:
@@ -389,32 +494,23 @@ def main(arguments):
     if not torch.cuda.is_available():
         return without_device(options, "torch sees no CUDA device")
     module = importlib.import_module(options.cases)
-    CASES = module.CASES
-    cases = [(i, case) for i, case in enumerate(CASES) if re.search(options.case, case.name)]
+    cases = [(i, case) for i, case in enumerate(module.CASES) if is_chosen(options, case)]
     if options.list:
         print("\n".join(case.name for _, case in cases))
         return 0
-    millrace = find_millrace()
-    with tempfile.TemporaryDirectory() as scratch:
-        compiled = compile_all(millrace, cases, options, os.path.abspath(options.keep or scratch))
-        rows, left = measure_all(cases, compiled, options, arguments)
-    if options.json:
-        with open(options.json, "w") as f:
-            json.dump({"device": torch.cuda.get_device_name(), "torch": torch.__version__,
-                       "cases": [{"case": c.name, "group": c.group, **row} for c, row in rows],
-                       "not made": [{"case": c.name, "why": why} for c, why in left]}, f, indent=1)
-    print(f"\n{torch.cuda.get_device_name()}, torch {torch.__version__}, CUDA {torch.version.cuda}")
-    table([(case, row) for case, row in rows if "ms" in row])
-    print_groups(rows, getattr(module, "GOALS", {}))
-    for case, row in rows:
-        if "why" in row:
-            print(f"failed: {case.name}: {row['why']}")
-    for case, why in left:
-        print(f"not made: {case.name}: {why}")
-    bad = [case.name for case, row in rows if row["verdict"] != "ok"]
-    print(f"{len(rows) - len(bad)} of {len(rows)} are right and reach their bar" +
-          (f"; not: {', '.join(bad)}" if bad else ""))
-    return 1 if bad else 0
+    results = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "cuda": torch.version.cuda,
+               "goals": getattr(module, "GOALS", {}), "cases": [], "not made": [], "left": [case.name for _, case in cases], "tried": {}}
+    if options.resume and os.path.exists(options.json):
+        before = read_results(options.json)
+        if before["device"] != results["device"]:
+            sys.exit(f"{options.json} is of {before['device']}, and this is {results['device']}: give another file")
+        results["cases"] = [row for row in before["cases"] if "why" not in row]  # what failed or was not made is tried again
+        results["tried"] = before["tried"]
+    done = {row["case"] for row in results["cases"]}
+    cases = [(i, case) for i, case in cases if case.name not in done]
+    cases.sort(key=lambda numbered: results["tried"].get(numbered[1].name, 0))  # what failed or took too long does not stop the others
+    run_all(cases, results, options, arguments)
+    return tell(join([results]))
 
 
 if __name__ == "__main__":
