@@ -11,7 +11,7 @@
 local mr = require "millrace"
 local core = require "millrace.core"
 local dir = arg[0]:match "^(.*/)" or "./"
-local parse_json = dofile(dir .. "../lua/lib/parse_json.lua")
+local parse_json, program_of = dofile(dir .. "../lua/lib/parse_json.lua"), dofile(dir .. "program_of.lua")
 
 local USUAL <const> = {"^gemm 8192 x 8192 x 8192$", "^gemm 2048 x 2048 x 2048$", "^few rows 16 x", "^attention d128 s8192$",
   "^attention d128 s2048 causal$", "^decoding 16 x", "^chunk_scan 8 x 8192 x", "^dequant_gemm 16 x", "^conv2d 32 x", "^rmsnorm 8192 x"}
@@ -44,10 +44,7 @@ for line in list:lines() do
 end
 assert(list:close(), "rows.py --programs failed")
 
-local function bind(row)
-  local file, name = row.program:match "^(.*%.lua):(.*)$"
-  return (file and dofile(dir .. "../../" .. file)[name] or mr.examples[row.program])(row.sizes)
-end
+local function bind(row) return program_of(row.program)(row.sizes) end
 
 -- The best time of a curve {{at=, ms=}, ...} after so many seconds, or nil.
 local function best_at(curve, seconds)

@@ -4,7 +4,7 @@
 --   millrace tests/perf/export_case.lua FOLDER PLAN PROGRAM KEY=VALUE...
 --
 -- PLAN: a path, a name in examples or examples/plans, or "search", a new search of SEARCH_SECONDS (20), an environment variable, on the
--- attached device; then the plan's script is in FOLDER/plan.lua. PROGRAM: a shipped one, or FILE.lua:NAME, of the programs that the file returns.
+-- attached device; then the plan's script is in FOLDER/plan.lua. PROGRAM: a name for program_of.lua.
 local mr = require "millrace"
 
 local folder, name, program = arg[1], arg[2], arg[3]
@@ -19,8 +19,8 @@ for i = 4, #arg do
   end
 end
 
-local file, named = program:match "^(.*%.lua):(.*)$"
-local bound, plan, said = (file and dofile(file)[named] or mr.examples[program])(sizes), nil, ""
+local program_of = dofile((arg[0]:match "^(.*/)" or "./") .. "program_of.lua")
+local bound, plan, said = program_of(program)(sizes), nil, ""
 if name == "search" then
   local found = assert(mr.search(bound, mr.device "h200", {seconds=tonumber(os.getenv "SEARCH_SECONDS" or 20), fresh=true}))
   plan, said = found.plan, ("; %d trials, predicted %.4f ms"):format(found.trials, found.plan:simulate().seconds * 1e3)

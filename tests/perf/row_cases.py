@@ -15,7 +15,7 @@ from torch_cases import (Case, attention_reference, chunks, conv, decoding, dequ
 GOALS = {"gemm": (1.08, 1.00), "attention": (1.05, 0.99), "backward": (1.05, 1.05), "decoding": (1.02, 1.02),
          "chunk_state": (1.8, 1.8), "chunk_scan": (2.5, 2.5), "dequant": (1.0, 1.0), "dequant, few rows": (3.0, 3.0),
          "conv": (1.05, 1.05), "fp8": (1.03, 1.03), "fused": (1.05, 1.05), "few rows": (1.02, 1.02), "rows": (1.05, 1.05)}
-PROGRAMS = "tests/perf/row_programs.lua:"
+PROGRAMS, OPERATORS = "tests/perf/row_programs.lua:", "tests/operators/"
 
 
 def rows(group):
@@ -150,8 +150,8 @@ Case("swiglu 8192 x 8192 x 4096", "", "search", PROGRAMS + "swiglu", dict(m=8192
      lambda x: swiglu(*(t.float() for t in x)), flops=4 * 8192 * 8192 * 4096)
 Case("batched gemm 32 x 2048 x 2048 x 1024", "", "search", PROGRAMS + "batched_gemm", dict(b=32, m=2048, n=2048, k=1024),
      eager_and_inductor(lambda a, b: a @ b.transpose(1, 2)), lambda x: x[0].float() @ x[1].float().transpose(1, 2))
-Case("split-k 512 x 1024 x 32768, 8 parts", "", "search", PROGRAMS + "splitk", dict(m=512, n=1024, k=32768, s=8),
-     {"cuBLAS": lambda x, out: lambda: torch.matmul(x[0], x[1].T, out=out)}, lambda x: x[0].float() @ x[1].float().T)
+Case("split-k 512 x 1024 x 32768, 8 parts", "", "search", OPERATORS + "splitk_gemm.lua:splitk_gemm", dict(m=512, n=1024, k=32768, s=8),
+     {"cuBLAS": lambda x, out: lambda: x[0] @ x[1]}, lambda x: x[0].float() @ x[1].float(), any_order=True)
 rows("fused")
 
 # ---- rows and images ---------------------------------------------------------------
@@ -167,8 +167,8 @@ over_rows("layernorm 8192 x 8192", PROGRAMS + "layernorm", dict(m=8192, n=8192),
           lambda x, g, b: F.layer_norm(x, (x.shape[-1],), g, b, 1e-5))
 over_rows("rmsnorm 8192 x 8192", PROGRAMS + "rmsnorm", dict(m=8192, n=8192), lambda x, g: F.rms_norm(x, (x.shape[-1],), g, 1e-6))
 over_rows("gelu 8192 x 8192", PROGRAMS + "gelu", dict(m=8192, n=8192), F.gelu)
-over_rows("argmax 2048 x 32768", PROGRAMS + "argmax", dict(m=2048, n=32768), lambda x: x.argmax(-1).to(torch.int32))
-over_rows("cumsum 4096 x 8192", PROGRAMS + "cumsum", dict(m=4096, n=8192), lambda x: torch.cumsum(x, -1),
+over_rows("argmax 2048 x 32768", OPERATORS + "row_scans.lua:argmax", dict(m=2048, n=32768), lambda x: x.argmax(-1).to(torch.int32))
+over_rows("cumsum 4096 x 8192", OPERATORS + "row_scans.lua:cumsum", dict(m=4096, n=8192), lambda x: torch.cumsum(x, -1),
           lambda x: torch.cumsum(x[0].double(), -1))
 
 
@@ -197,5 +197,6 @@ def depthwise(x, f):
     return F.conv2d(x.permute(0, 3, 1, 2), f.permute(2, 0, 1)[:, None], padding=1, groups=f.shape[2]).permute(0, 2, 3, 1)
 
 
-over_rows("depthwise 16 x 56 x 56 x 256", PROGRAMS + "dwconv", dict(n=16, h=56, w=56, c=256), depthwise)
+over_rows("depthwise 16 x 56 x 56 x 256", OPERATORS + "depthwise_conv3x3.lua:depthwise_conv3x3_taps",
+          dict(n=16, h=56, w=56, c=256), depthwise)
 rows("rows")

@@ -1,6 +1,6 @@
--- row_programs.lua - programs of row_cases.py that are not among the shipped ones, as a user writes them. -> programs by name
+-- row_programs.lua - programs of row_cases.py that are neither shipped nor in tests/operators, as a user writes them. -> programs by name
 local mr = require "millrace"
-local max, exp2, log2, rowsum, rowmax = mr.max, mr.exp2, mr.log2, mr.rowsum, mr.rowmax
+local exp2, rowsum, rowmax = mr.exp2, mr.rowsum, mr.rowmax
 
 local LOG2E <const> = 1.4426950408889634
 local M = {}
@@ -41,38 +41,6 @@ program("gelu", function(p)
   local X, Y = p:input("X", {m, n}), p:output("Y", {m, n})
   local x = p:load("load_x", X)
   Y:store("store_y", p:task("gelu", function() return mr.gelu(x) end))
-end)
-
--- I[m]: where the greatest element of the row is first.
-program("argmax", function(p)
-  local m, n = p:axes("m", "n")
-  local X, I = p:input("X", {m, n}), p:output("I", {m}, "i32")
-  local best, at = p:carry("best", {m}, -math.huge), p:carry("at", {m}, 0)
-  p:loop(n, function()
-    local x = p:load("load_x", X):to "f32"
-    p:task("compare", function()
-      local here = rowmax(x, n)
-      local first = mr.rowmin(mr.where(x:eq(here), n:index(), n.size), n)
-      local found = here:gt(best)
-      at:set(mr.where(found, first, at))
-      best:set(mr.where(found, here, best))
-    end)
-  end)
-  I:store(at:to "i32")
-end)
-
-program("cumsum", function(p)
-  local m, n = p:axes("m", "n")
-  local X, Y = p:input("X", {m, n}, "f32"), p:output("Y", {m, n}, "f32")
-  local before = p:carry("before", {m}, 0)
-  p:loop(n, function()
-    local x = p:load("load_x", X)
-    Y:store(p:task("sum", function()
-      local y = x:cumsum(n) + before
-      before:add(rowsum(x, n))
-      return y
-    end))
-  end)
 end)
 
 program("gemv", function(p)
@@ -119,31 +87,6 @@ program("batched_gemm", function(p)
   C:store("store_c", p:task("round", function() return c:to "bf16" end))
 end)
 
--- C[m,n] = sum over k of A[m,k] B[n,k] in s parts, of which a second phase adds the sums.
-program("splitk", function(p)
-  local m, n, k, s = p:axes("m", "n", "k", "s")
-  local r = p:axis("r", k.size // s.size)
-  local A, B, C = p:input("A", {m, k}), p:input("B", {n, k}), p:output("C", {m, n})
-  local Parts = p:temp("Parts", {s, m, n}, "f32")
-  p:phase("multiply", function()
-    p:batch(s)
-    local c = p:carry("c", {m, n}, 0)
-    p:loop(r, function()
-      local at = s * r.size + r
-      c:add(p:mma("mma", p:load("load_a", A, {m, at}), p:load("load_b", B, {n, at})))
-    end)
-    Parts:store("store_part", c)
-  end)
-  p:phase("sum", function()
-    local c = p:carry("sum", {m, n}, 0)
-    p:loop(s, function()
-      local part = p:load("load_part", Parts)
-      p:task("add", function() c:add(mr.rowsum(part, s)) end)
-    end)
-    C:store("store_c", p:task("round", function() return c:to "bf16" end))
-  end)
-end)
-
 -- Y[b,t,c] = silu(B[c] + sum over w of W[c,w] X[b, t + w - 3, c]).
 program("conv1d", function(p)
   local b, t, c = p:axes("b", "t", "c")
@@ -151,25 +94,6 @@ program("conv1d", function(p)
   local X, W, B, Y = p:input("X", {b, t, c}), p:input("W", {c, w}), p:input("B", {c}), p:output("Y", {b, t, c})
   local x, weights, bias = p:load("load_x", X, {b, t + w - 3, c}), p:load("load_w", W), p:load("load_b", B)
   Y:store("store_y", p:task("filter", function() return mr.silu(rowsum(x * weights, w) + bias) end))
-end)
-
--- Y[n,y,x,c] = sum over r, s of X[n, y + r - 1, x + s - 1, c] F[r,s,c].
-program("dwconv", function(p)
-  local n, h, w, c = p:axes("n", "h", "w", "c")
-  local r, s = p:axis("r", 3), p:axis("s", 3)
-  local X, F, Y = p:input("X", {n, h, w, c}), p:input("F", {r, s, c}), p:output("Y", {n, h, w, c})
-  local taps, f = {}, {}
-  for i = 0, 2 do
-    for j = 0, 2 do
-      taps[#taps + 1] = p:load(("x%d%d"):format(i, j), X, {n, h + i - 1, w + j - 1, c})
-      f[#f + 1] = p:load(("f%d%d"):format(i, j), F, {i, j, c})
-    end
-  end
-  Y:store("store_y", p:task("add", function()
-    local sum = 0
-    for i = 1, 9 do sum = sum + taps[i] * f[i] end
-    return sum
-  end))
 end)
 
 return M

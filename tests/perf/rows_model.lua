@@ -13,7 +13,7 @@
 local mr = require "millrace"
 local core = require "millrace.core"
 local dir = arg[0]:match "^(.*/)" or "./"
-local parse_json = dofile(dir .. "../lua/lib/parse_json.lua")
+local parse_json, program_of = dofile(dir .. "../lua/lib/parse_json.lua"), dofile(dir .. "program_of.lua")
 
 local SLOW <const> = 5                                  -- seconds to compile
 local seconds, device = tonumber(os.getenv "SECONDS" or 5), mr.device(os.getenv "DEVICE" or "h200")
@@ -35,10 +35,7 @@ local function read_rivals()
   return rivals
 end
 
-local function bind(row)
-  local file, name = row.program:match "^(.*%.lua):(.*)$"
-  return (file and dofile(dir .. "../../" .. file)[name] or mr.examples[row.program])(row.sizes)
-end
+local function bind(row) return program_of(row.program)(row.sizes) end
 
 -- The seconds of a compilation that no cache has.
 local function seconds_to_compile(plan)
