@@ -106,13 +106,7 @@ cp "$T/out" "$T/all.out"
 run --json "$T/parts.json" --resume --case 'a 2'
 t_is 'a part of the cases' $? 0
 run --json "$T/parts.json" --resume --group one
-t_is '  and a group' "$? $(sort "$T/log")" "0 a
-a
-b
-breaks
-cannot
-a
-a"
+t_is '  and a group' "$? $(sort "$T/log" | tr '\n' ' ')" '0 a a a a b breaks cannot '
 : >"$T/log"
 run --json "$T/parts.json" --resume
 t_is '  and all others: what is there is not run again' "$(sort "$T/log")" 'b
