@@ -118,7 +118,8 @@ E
 XDG_CACHE_HOME=$T/ungranted FAKE_CUDA_KERNELS="$b2=500 $b3=400" FAKE_NVRTC_UNGRANTED='EACH(i, 7)' t_cmd 'registers that are not granted' 0 \
 	"$MILLRACE" -e "dofile '$T/plans.lua' plans[4], plans[5], plans[6] = nil try()"
 t_like '  are a reason to skip a plan' "$(<"$T/out")" "7	skipped	nil	the compiler leaves all lanes of 'gemm_main' the same registers"
-t_is '  the reference is computed for the first, and where one does not agree with it' "$(grep -c '^plain_main' "$T/log")" 2
+# Also at the end, if the best is the only right one whose outputs were compared: that depends on what is compiled first.
+t_like '  the reference is computed for the first, and where one does not agree with it' "$(grep -c '^plain_main' "$T/log")" '^[23]$'
 t_is '  what is skipped never runs' "$(grep -c '^gemm_main 190464' "$T/log")" 0
 
 # Kernels that are fast as they leave an element out.

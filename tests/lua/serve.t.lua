@@ -130,6 +130,15 @@ is(log[#log], "off completely", "the next one may differ from it by its own erro
 is(rows[3].status, "wrong", "  and so a wrong one is found")
 is(log[#log - 1], "off with exact", "  which was compared with it")
 
+-- What agrees with a right kernel is not compared with the reference, also not at the end.
+server, log = serve{a = {ms = 2}, b = {ms = 1}, wrong = {ms = 0.5, apart = 1, wrong = 9}}
+rows, items = rows_of(server, {"a"})
+items[2], items[3] = item(2, "b"), item(3, "wrong")
+server:measure({items[2]}, items[1])
+is(server:measure({items[3]}, items[2])[3].status, "wrong", "one that does not agree is wrong by all of the reference")
+finals(server, {items[2], items[1]})
+is(table.concat(log, ", "), "a by a sample, b with a, wrong with a, wrong completely", "  and no other one needs that")
+
 ---- a list that changes while it is walked -------------------------------------------------------------------------
 
 local pass
