@@ -503,13 +503,14 @@ static int plan_direct_l(lua_State *L)
 	return 0;
 }
 
-/* plan:split_off(value, task); plan:cut is its deprecated name */
+/* plan:split_off(value, task[, steps]); plan:cut is its deprecated name */
 static int plan_split_off_l(lua_State *L)
 {
 	struct history *h = plan_arg(L, "split_off");
 	const char *value = check_text(L, 2, "split_off", "value"), *task = check_text(L, 3, "split_off", "sTask");
+	int steps = lua_isnoneornil(L, 4) ? 1 : (int)check_integer(L, 4, "split_off", "steps", 1, SPLIT_OFF_STEPS_MOST);
 
-	EDIT(split_off, h, value, task);
+	EDIT(split_off, h, value, task, steps);
 	return 0;
 }
 

@@ -452,6 +452,20 @@ const char *const cuda_pairs[] = {
 	NULL
 };
 
+/* A product under way reads registers to which these write the next operand. Compilers do not know that, and give both the same
+ * registers, so nothing but where the instruction stands in the text keeps it behind the wait for the product. */
+const char *const cuda_ordered_pairs[] = {
+	"/* Pairs that are made where they stand: behind the wait for a product that reads the registers of the result. */\n",
+	"DEV u32 fma_pair_bf16_here(u32 x, u32 y, u32 z)\n",
+	"{ u32 r; asm volatile(\"fma.rn.bf16x2 %0, %1, %2, %3;\" : \"=r\"(r) : \"r\"(x), \"r\"(y), \"r\"(z)); return r; }\n",
+	"DEV u32 fma_pair_f16_here(u32 x, u32 y, u32 z)\n",
+	"{ u32 r; asm volatile(\"fma.rn.f16x2 %0, %1, %2, %3;\" : \"=r\"(r) : \"r\"(x), \"r\"(y), \"r\"(z)); return r; }\n",
+	"DEV u32 mul_pair_bf16_here(u32 x, u32 y) { return fma_pair_bf16_here(x, y, 0x80008000u); }\n",
+	"DEV u32 mul_pair_f16_here(u32 x, u32 y) { return fma_pair_f16_here(x, y, 0x80008000u); }\n",
+	"\n",
+	NULL
+};
+
 const char *const cuda_matrices[] = {
 	"/* Four matrices of 8 x 8 elements of 16 bits: thread t gives the address of row t % 8 of matrix t / 8, and gets of each\n",
 	"   the elements of row t / 4 in columns 2 (t % 4) and the next; `across`: of column t / 4 in these rows. */\n",

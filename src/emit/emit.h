@@ -61,6 +61,7 @@ struct printer {
 	const char *const *nibbles;	/* likewise, where elements of 4 bits are made */
 	const char *const *matrices;	/* likewise, where operands are fetched in matrices */
 	const char *const *pairs;	/* likewise, where two elements are computed at once */
+	const char *const *ordered_pairs;	/* ... which compilers must not move */
 	const char *const *priority;	/* likewise, where warps have a priority */
 	bool waits;			/* LAST_PHASE_WAIT waits: source.waits */
 	/* The statements of a function (float *d, u64 a, u64 b, int add): d = a b, plus d if

@@ -46,6 +46,7 @@ extern const char *const cuda_rare[];		/* ... of one with functions that few ker
 extern const char *const cuda_nibbles[];	/* ... of one that makes elements of 4 bits */
 extern const char *const cuda_matrices[];	/* ... of one that fetches operands in matrices */
 extern const char *const cuda_pairs[];		/* ... of one that computes with pairs */
+extern const char *const cuda_ordered_pairs[];
 extern const char *const hip_pairs[];
 extern const char *const hip_prelude[];		/* likewise of hip_prelude.c */
 extern const char *const hip_additions[];
@@ -85,6 +86,7 @@ struct print {
 	bool nibbles;			/* the text makes elements of 4 bits (printer.nibbles) */
 	bool matrices;			/* the text fetches operands in matrices (printer.matrices) */
 	bool pairs;			/* the text computes with pairs (printer.pairs) */
+	bool ordered_pairs;		/* ... which compilers must not move (printer.ordered_pairs) */
 	bool priority;			/* the text sets a priority (printer.priority) */
 };
 
@@ -185,8 +187,8 @@ const char *frag_word(struct print *c, const struct frag *f, const char *group);
 const char *half_at(struct print *c, struct frag_at at);
 const char *each_word(struct print *c, const struct frag *f);
 const char *value(struct print *c, const struct val *v);
-/* ... of the element at hand and the next, as a word of two of the type (DO_PACK, pairs). */
-const char *pair_text(struct print *c, enum dtype type, const struct val *v);
+/* ... of the element at hand and the next, as a word of two of the type (DO_PACK, pairs; ordered). */
+const char *pair_text(struct print *c, enum dtype type, const struct val *v, bool ordered);
 /* Notes which neighbours values read together, and returns whether there are any. Then put_reads prints these reads, in
  * a block in which the loop over `e` follows, and in which values take them from there; end_reads behind it. */
 bool begin_reads(struct print *c, const struct val *v);

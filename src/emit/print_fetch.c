@@ -10,6 +10,7 @@ static void fetch_by_threads(struct print *c, const struct role_op *o)
 	const char *word = arena_strf(c->a, "%s%s", frag_name(c, o->u.fetch.to), frag_word(c, f, "j"));
 	bool moved = f->layout != layout(c);	/* coordinates are those of its layout */
 	bool hides = c->r->target->hides_fetches;
+	const char *groups = each(c, f, has_rows(f) ? "bjh" : "j");
 	int bits = dtype_bits(f->type), together = frag_words_together(f);
 
 	if (moved || hides) {
@@ -21,19 +22,19 @@ static void fetch_by_threads(struct print *c, const struct role_op *o)
 	else if (moved)
 		put_coordinates(c, f->layout);
 	if (o->u.fetch.by == FETCH_WORDS && (together == 2 || together == 4)) {
-		put(c, "%s{", each(c, f, "bjh"));
+		put(c, "%s{", groups);
 		put(c, "\tconst int e = 0;");
 		put(c, "\t%sshared_%d(&%s, %s);", guard_text(c, o->u.fetch.inside), 4 * together, word, from);
 		if (is_tested(o->u.fetch.inside))
 			put(c, "\telse EACH(i, %d) (&%s)[i] = 0;", together, word);
 	} else if (o->u.fetch.by == FETCH_WORDS) {
-		put(c, together > 1 ? "%s%s" : "%s{", each(c, f, "bjh"), each_word(c, f));
+		put(c, together > 1 ? "%s%s" : "%s{", groups, each_word(c, f));
 		if (together == 1)
 			put(c, "\tconst int e = 0;");
 		put(c, "\t%s = %sshared_u32(%s)%s;", word, is_tested(o->u.fetch.inside) ? arena_strf(c->a,
 			"%s ? ", num(c, o->u.fetch.inside)) : "", from, is_tested(o->u.fetch.inside) ? " : 0" : "");
 	} else {
-		put(c, "%s{", each(c, f, "bjh"));
+		put(c, "%s{", groups);
 		put(c, "\t%s%s = 0;%s", together > 1 ? each_word(c, f) : "", word, together > 1 ? " }" : "");
 		put(c, "\t%s%s%s |= (u32)shared_u%d(%s) << %d * %s;", each(c, f, "e"),
 			guard_text(c, o->u.fetch.inside), word, bits, from, bits, together > 1 ?

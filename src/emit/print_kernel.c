@@ -220,6 +220,8 @@ void emit_text(const struct role_program *r, const struct printer *printer, stru
 		put_lines(a, out, printer, printer->matrices);
 	if (c.pairs)
 		put_lines(a, out, printer, printer->pairs);
+	if (c.ordered_pairs)
+		put_lines(a, out, printer, printer->ordered_pairs);
 	if (c.priority)
 		put_lines(a, out, printer, printer->priority);
 	if (r->stamp_words)

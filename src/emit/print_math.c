@@ -201,7 +201,7 @@ static void print_pack(struct print *c, const struct role_op *o)
 	if (begin_reads(c, o->u.pack.value))
 		put_reads(c, "\t");
 	if (o->u.pack.pairs) {
-		put(c, "\t%s %s = %s; }", each_word(c, f), word, pair_text(c, o->u.pack.type, o->u.pack.value));
+		put(c, "\t%s %s = %s; }", each_word(c, f), word, pair_text(c, o->u.pack.type, o->u.pack.value, o->u.pack.ordered));
 		if (is_tested(o->u.pack.inside))
 			put(c, "\t%sif (!(%s)) %s &= e%s ? 0xffffu : 0xffff0000u;", each(c, f, "e"), num(c, o->u.pack.inside), word,
 				frag_words_together(f) > 1 ? " & 1" : "");

@@ -99,8 +99,7 @@ const char *frag_dims(struct print *c, const struct frag *f)
 	switch (f->kind) {
 	case FRAG_FULL: return arena_strf(c->a, "[%d][%d]", f->blocks, frag_block_words(f));
 	case FRAG_ROW: return arena_strf(c->a, "[%d][%d]", f->blocks, f->layout->halves);
-	case FRAG_COL: return arena_strf(c->a, "[%d]", frag_groups(f) * f->layout->pair);
-	case FRAG_WORDS: return arena_strf(c->a, "[%d]", frag_words(f));
+	case FRAG_COL: case FRAG_WORDS: return arena_strf(c->a, "[%d]", frag_words(f));
 	case FRAG_SCALAR:
 		break;
 	}
@@ -159,6 +158,9 @@ const char *frag_word(struct print *c, const struct frag *f, const char *group)
 {
 	int words = frag_words_together(f);
 
+	if (f->kind == FRAG_COL)
+		return words == 1 ? arena_strf(c->a, "[%s]", group) :
+			arena_strf(c->a, "[%s * %d + e / %d]", group, words, frag_word_cols(f));
 	return words == 1 ? arena_strf(c->a, "[rb][%s * %d + h]", group, f->layout->halves) :
 		arena_strf(c->a, "[rb][(%s * %d + h) * %d + e / %d]", group, f->layout->halves, words,
 			frag_word_cols(f));
@@ -552,13 +554,18 @@ static const char *shared_pair(struct print *c, const struct val *v)
 	return arena_strf(c->a, "v%d[e / 2]", i);
 }
 
-const char *pair_text(struct print *c, enum dtype type, const struct val *v)
+const char *pair_text(struct print *c, enum dtype type, const struct val *v, bool ordered)
 {
 	const char *name = dtype_name(type), *x;
 
 	c->pairs = true;
-	if (v->kind == VAL_OP)
-		return arena_strf(c->a, "mul_pair_%s(%s, %s)", name, pair_text(c, type, v->arg[0]), pair_text(c, type, v->arg[1]));
+	if (v->kind == VAL_OP) {
+		c->ordered_pairs |= ordered;
+		return arena_strf(c->a, "mul_pair_%s%s(%s, %s)", name, ordered ? "_here" : "", pair_text(c, type, v->arg[0], false),
+			pair_text(c, type, v->arg[1], false));
+	}
+	if (v->kind == VAL_FRAG && v->frag.frag->packed)
+		return arena_strf(c->a, "%s%s", frag_name(c, v->frag), frag_word(c, v->frag.frag, "j"));
 	if (!value_differs(v) && v->kind == VAL_SHARED && v->from == type)
 		return arena_strf(c->a, "(u32)%s * 0x10001u", shared_bits(c, v));
 	if (!value_differs(v)) {
@@ -566,7 +573,7 @@ const char *pair_text(struct print *c, enum dtype type, const struct val *v)
 		return arena_strf(c->a, dtype_is_float(v->type) ? "pack_%s(%s, %s)" : "pack_%s((float)%s, (float)%s)", name, x, x);
 	}
 	if (v->kind == VAL_CAST)
-		return pair_text(c, type, v->arg[0]);
+		return pair_text(c, type, v->arg[0], ordered);
 	if (v->kind == VAL_SHARED && v->from == type)
 		return shared_pair(c, v);
 	if (v->kind == VAL_SHARED)

@@ -318,6 +318,8 @@ static inline u32 mul_pair_f16(u32 x, u32 y)
 {
 	return pack_f16(from_f16((u16)x) * from_f16((u16)y), from_f16((u16)(x >> 16)) * from_f16((u16)(y >> 16)));
 }
+#define mul_pair_bf16_here mul_pair_bf16
+#define mul_pair_f16_here mul_pair_f16
 static inline u32 i4_pair_bf16(u32 w, int at) { return pack_bf16((float)from_i4(w, at), (float)from_i4(w, at + 4)); }
 static inline u32 i4_pair_f16(u32 w, int at) { return pack_f16((float)from_i4(w, at), (float)from_i4(w, at + 4)); }
 static inline u32 i8_pair_bf16(u32 w, int at) { return pack_bf16((float)from_i8(w, at), (float)from_i8(w, at + 8)); }

@@ -239,7 +239,7 @@ static enum err_code read_split_off(struct history *h, const struct record *r, s
 	for (int i = 0; i < x->split_offs.n; i++)
 		if (x->split_offs.v[i].node == g->buffers.v[b].node)
 			return err_set(e, ERR_INPUT, r->loc, "'%s' is split off already", r->name);
-	VEC_PUSH(&h->arena, &x->split_offs, ((struct split_off){ g->buffers.v[b].node, r->name, r->other, r->loc }));
+	VEC_PUSH(&h->arena, &x->split_offs, ((struct split_off){ g->buffers.v[b].node, r->name, r->other, r->loc, r->a }));
 	return OK;
 }
 

@@ -56,8 +56,8 @@ NODISCARD enum err_code history_unwait(struct history *h, const char *task, cons
 NODISCARD enum err_code history_versions(struct history *h, const struct versions_of *v, int n,
 	struct srcloc loc, struct err *e);
 NODISCARD enum err_code history_grid(struct history *h, const struct grid_plan *g, struct srcloc loc, struct err *e);
-/* Let the last step to a value be an sTask of its own. Before any split. */
-NODISCARD enum err_code history_split_off(struct history *h, const char *value, const char *task,
+/* Let the last steps to a value be an sTask of its own. Before any split. */
+NODISCARD enum err_code history_split_off(struct history *h, const char *value, const char *task, int steps,
 	struct srcloc loc, struct err *e);
 NODISCARD enum err_code history_fetch(struct history *h, const char *product, const char *const *values, int n,
 	struct srcloc loc, struct err *e);

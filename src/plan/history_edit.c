@@ -61,10 +61,10 @@ enum err_code history_grid(struct history *h, const struct grid_plan *g, struct 
 	return commit_one(h, (struct record){ .kind = EDIT_GRID, .grid = *g, .loc = loc }, e);
 }
 
-enum err_code history_split_off(struct history *h, const char *value, const char *task, struct srcloc loc,
+enum err_code history_split_off(struct history *h, const char *value, const char *task, int steps, struct srcloc loc,
 	struct err *e)
 {
-	return commit_one(h, (struct record){ .kind = EDIT_SPLIT_OFF, .name = value, .other = task, .loc = loc }, e);
+	return commit_one(h, (struct record){ .kind = EDIT_SPLIT_OFF, .name = value, .other = task, .a = steps, .loc = loc }, e);
 }
 
 enum err_code history_fetch(struct history *h, const char *product, const char *const *values, int n, struct srcloc loc,

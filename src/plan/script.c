@@ -56,9 +56,11 @@ static void print_split_offs(const struct graph *g, struct buf *out)
 		for (end = i; end < g->tasks.n && g->tasks.v[end].task >= first && g->tasks.v[end].task < behind; end++)
 			;
 		for (int k = end - 1; k >= i; k--)
-			if (g->tasks.v[k].slice == 0)
-				buf_printf(out, "plan:split_off(\"%s\", \"%s\")\n",
-					g->split_offs[g->tasks.v[k].task - first], task_of(g, k)->name);
+			if (g->tasks.v[k].slice == 0) {
+				buf_printf(out, "plan:split_off(\"%s\", \"%s\"", g->split_offs[g->tasks.v[k].task - first],
+					task_of(g, k)->name);
+				buf_printf(out, task_of(g, k)->nodes.n > 1 ? ", %d)\n" : ")\n", task_of(g, k)->nodes.n);
+			}
 	}
 }
 

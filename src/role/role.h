@@ -363,6 +363,8 @@ struct role_op {
 			enum dtype type;
 			int groups;			/* PACK: of columns for which values are read at once; 0: one */
 			bool pairs;			/* PACK: two elements are computed at once, in the type of the result */
+			bool ordered;			/* PACK, pairs: where the result goes, a product under way may read until the
+							 * wait before it, so compilers must not move it */
 			bool short_nans;		/* PACK, to bf16: the lower half of a NaN is zero, so that rounding keeps it */
 		} pack;
 		struct {		/* REDUCE, SCAN; REDUCE_SHARED: a thread goes over a line in shared memory for each

@@ -25,7 +25,7 @@ struct frag {
 					 * the words of a thread */
 	const struct frag_layout *layout;
 	int blocks;			/* of rows, of all warps */
-	bool packed;			/* FULL, in words as memory has them: of a 16-bit type two columns in a word */
+	bool packed;			/* FULL, COL, in words as memory has them: of a 16-bit type two columns in a word */
 	enum dtype type;
 	int versions;			/* 0: one, of a single sTask */
 	int buffer;			/* of the graph; NONE: a single sTask's own */
@@ -73,7 +73,7 @@ static inline int frag_words(const struct frag *f)
 	switch (f->kind) {
 	case FRAG_FULL: return f->blocks * frag_block_words(f);
 	case FRAG_ROW: return f->blocks * f->layout->halves;
-	case FRAG_COL: return frag_groups(f) * f->layout->pair;
+	case FRAG_COL: return frag_half_words(f, frag_groups(f));
 	case FRAG_WORDS: return (int)f->cols;
 	case FRAG_SCALAR:
 		break;

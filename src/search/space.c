@@ -502,6 +502,28 @@ static const char *conversion_name(const struct space *s, int i)
 	return name;
 }
 
+/* The product of two loaded values in their own type of 16 bits is one instruction for each two elements, where the target has it: what
+ * is made of them is then split off with the conversion. */
+static int steps_of_conversion(const struct space *s, const struct buffer *b)
+{
+	const struct program *p = s->program;
+	const struct node *n = &p->nodes.v[b->node], *x = &p->nodes.v[n->arg[0]];
+	int uses = 0, others = 0;
+
+	if (b->scope != SCOPE_REGISTERS || !(target_of(s->device)->pairs >> n->type & 1) || x->op != OP_MUL || x->task != n->task)
+		return 1;
+	for (int k = 0; k < 2; k++)
+		if (p->nodes.v[x->arg[k]].op != OP_LOAD || p->nodes.v[x->arg[k]].type != n->type)
+			return 1;
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *o = &p->nodes.v[i];
+
+		uses += ints_hold(o->arg, node_arity(o), n->arg[0]);
+		others += o->task == n->task && o != n && o != x && o->op != OP_CONST && o->op != OP_INDEX;
+	}
+	return uses == 1 && others ? 2 : 1;
+}
+
 /* An sTask that ends with a conversion to a product's first operand must wait until the product of the iteration
  * before has read the operand's registers. If the conversion is split off, it alone waits. */
 static void find_conversions(struct space *s, const struct graph *g)
@@ -515,7 +537,7 @@ static void find_conversions(struct space *s, const struct graph *g)
 			continue;
 		s->conversions[s->nconversions] = (struct split_off){ .node = x->node,
 			.value = arena_strf(s->a, "%s", x->name), .name = conversion_name(s, s->nconversions),
-			.loc = NOWHERE };
+			.loc = NOWHERE, .steps = steps_of_conversion(s, x) };
 		s->nconversions++;
 	}
 }

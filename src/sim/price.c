@@ -134,7 +134,7 @@ static void read_inside(struct reader *r, const struct role_op *o, struct op_cos
 		r->ahead = 0;
 	} else
 		add_cost(r->multiplied ? &t->after : &t->before, op_cost_times(s, runs));
-	r->ahead += o->what == DO_MAP || o->what == DO_FENCE ? s.lane * runs : 0;
+	r->ahead += o->what == DO_MAP || o->what == DO_FETCH || o->what == DO_FENCE ? s.lane * runs : 0;
 	t->boxes += boxes * runs;
 	t->issued += issued * runs;
 	t->copies += boxes > 0 ? runs : 0;

@@ -222,13 +222,16 @@ struct program {
 	bool task_is_open;		/* cur_task was opened by program_task_begin */
 };
 
-/* A value, and the name that users know it by, whose last step becomes a task of its own, named `name`. The last step of a
+/* A value, and the name that users know it by, whose last steps become a task of its own, named `name`. The last step of a
  * load is to write to shared memory what its threads have in registers. */
 struct split_off {
 	int node;
 	const char *value, *name;
 	struct srcloc loc;
+	int steps;			/* so many, one after the other; 0: one */
 };
+
+enum { SPLIT_OFF_STEPS_MOST = 8 };
 
 /* An operand of a product, and the name that users know its value by, which a task of its own, named `name`, hands on. */
 struct fetch {
@@ -370,7 +373,7 @@ NODISCARD enum err_code program_finish(struct program *p, struct err *e);
  * have as batch has tiles of one in the others, too, it gets these. ERR_INPUT. */
 NODISCARD enum err_code program_check_meaning(struct program *p, struct err *e);
 
-/* The same program with each value's last step, an element-wise one, as a task of its own behind the one
+/* The same program with each value's last steps, element-wise ones, as a task of its own behind the one
  * that it is split off from; ids stay, the new tasks' come behind. Of a load, what reads its value reads that of a new node
  * instead, a cast to the same type, which is the only one in the new task. It borrows from p, and is in `a`. */
 NODISCARD enum err_code program_split_off(struct arena *a, const struct program *p, const struct split_off *split_offs,

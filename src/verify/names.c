@@ -332,6 +332,7 @@ static void read_own(struct names *c, const struct role_op *o)
 	case DO_GROUPS_FENCE: c->fenced = c->now; break;
 	case DO_GROUPS_WAIT: names_groups_wait(c, o->u.count); break;
 	case DO_PRODUCT: case DO_SUM_PRODUCT: names_product(c, o); break;
+	case DO_PACK: case DO_KEEP: names_pack(c, o); break;
 	case DO_AT: use_name(c, o->u.let.v.v[0].var, o->u.let.v.v[0].of); break;
 	case DO_WAIT:
 		if (o->u.flag.once)

@@ -6,7 +6,8 @@
  *    changed;
  *  - a fragment of one sTask that is read before it is written; an operation that reads what it writes, because a
  *    second execution would have another result;
- *  - a product without a fence after the pins of its registers; columns of an sTask's result that two of its products
+ *  - a product without a fence after the pins of its registers, or of pairs that compilers may make before the product before has
+ *    read their registers; columns of an sTask's result that two of its products
  *    compute, or none; the result of a product in a fragment of the sTask that is read before it is complete and
  *    pinned;
  *  - a value in the lane's scratch that is read before it is there, or overwritten while it may be read;
@@ -51,6 +52,9 @@ struct seen_frag {
 	int read, version;		/* last time, and the version then */
 	int pinned, pinned_version;	/* last */
 	int changed;			/* last, by ordinary code or a product */
+	bool pairs;			/* pairs that were computed at once (role_op.u.pack.pairs) */
+	bool unordered;			/* ... perhaps before the wait in front of the operation that puts them where a product reads
+					 * them: compilers move them, or one sTask's own fragment is older than the wait */
 	enum { SUM_THERE, SUM_UNDER_WAY, SUM_UNPINNED } sum;	/* if it belongs to a single sTask */
 };
 
@@ -98,6 +102,8 @@ void names_read(struct names *c, struct frag_at at);
 void names_write(struct names *c, struct frag_at at);
 void names_pin(struct names *c, struct frag_at at);
 void names_groups_wait(struct names *c, int n);
+/* PACK, KEEP: what it has written. */
+void names_pack(struct names *c, const struct role_op *o);
 void names_product(struct names *c, const struct role_op *o);
 /* Fragments that were first written since then may not have been written. */
 void names_forget(struct names *c, int since);

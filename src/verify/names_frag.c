@@ -52,6 +52,7 @@ void names_read(struct names *c, struct frag_at at)
 static void note_write(const struct names *c, struct seen_frag *x)
 {
 	x->changed = c->now;
+	x->pairs = x->unordered = false;
 	x->written = x->written ? x->written : c->now;
 }
 
@@ -74,6 +75,16 @@ void names_forget(struct names *c, int since)
 			c->frags.v[i].written = 0;
 }
 
+void names_pack(struct names *c, const struct role_op *o)
+{
+	struct seen_frag *to = find_frag(c, o->u.pack.to.frag), *from = o->what == DO_KEEP ? find_frag(c, o->u.pack.from) : NULL;
+
+	if (to) {
+		to->pairs = from ? from->pairs : o->u.pack.pairs;
+		to->unordered = from ? from->unordered : o->u.pack.pairs && !o->u.pack.ordered;
+	}
+}
+
 /* products --------------------------------------------------------------------- */
 
 void names_pin(struct names *c, struct frag_at at)
@@ -90,9 +101,13 @@ void names_pin(struct names *c, struct frag_at at)
 
 void names_groups_wait(struct names *c, int n)
 {
-	for (int i = 0; i < c->frags.n && !n; i++)
-		if (c->frags.v[i].sum == SUM_UNDER_WAY)
-			c->frags.v[i].sum = SUM_UNPINNED;
+	for (int i = 0; i < c->frags.n; i++) {
+		struct seen_frag *x = &c->frags.v[i];
+
+		if (!n && x->sum == SUM_UNDER_WAY)
+			x->sum = SUM_UNPINNED;
+		x->unordered |= x->pairs && is_own(x);
+	}
 }
 
 /* The pin and the fence keep the compiler from moving its own accesses to the registers past them. A change by the
@@ -147,6 +162,8 @@ void names_product(struct names *c, const struct role_op *o)
 	check_columns(c, o);
 	if (x)
 		check_fenced(c, x, o->u.product.a.version, 0);
+	if (x && x->unordered)
+		names_fail(c, "takes '%s', pairs that compilers may make before the product before has read its registers", x->frag->name);
 	x = find_frag(c, sum.frag);
 	if (!x)
 		return;

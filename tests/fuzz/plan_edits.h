@@ -304,7 +304,7 @@ static enum err_code edit_split_off(struct session *s, struct err *e)
 	static const char *const names[] = { "last", "last", "another", "softmax", "no name", "" };
 	const char *value = next_value(s), *task = NEXT_OF(s, names);
 
-	return history_split_off(s->history, value, task, edit_here, e);
+	return history_split_off(s->history, value, task, next_number(s, 1, 3), edit_here, e);
 }
 
 static enum err_code edit_alias(struct session *s, struct err *e)

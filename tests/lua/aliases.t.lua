@@ -38,6 +38,17 @@ twice:split_off("softmax_2", "convert")
 twice:split_off("normalise", "round")
 tap.like(names(twice.tasks), "normalise round store_o", "a second one")
 
+local rows = mr.examples.rmsnorm_gemm{m = 64, n = 64, k = 64}
+local several = mr.plan(rows:graph{tile = {m = 64, n = 64, k = 32}}, mr.device "h200")
+several:split_off("squares", "convert", 2)
+of = {}
+for _, t in ipairs(several.tasks) do of[t.name] = t end
+tap.is(table.concat(of.convert.reads, " ") .. " -> " .. table.concat(of.convert.writes, " "), "x g -> squares",
+  "two steps: the product and its conversion")
+tap.is(table.concat(of.squares.reads, " "), "x square", "  which the sTask does not compute")
+tap.like(several:script(), 'plan:split_off%("squares", "convert", 2%)\n', "  the script says how many")
+tap.is(load(several:script())(rows):script(), several:script(), "  and makes the same plan")
+
 ---- what is refused ------------------------------------------------------------
 
 local function refused(what, pattern, edit, shape)
@@ -58,6 +69,10 @@ refused("what the sTask itself needs", "'softmax' goes on with 'softmax': it can
 refused("a name that is taken", "has a task 'rescale' already", function(p) p:split_off("softmax_2", "rescale") end)
 refused("no name", "cannot name a task", function(p) p:split_off("softmax_2", "2nd") end)
 refused("no sTask", "split_off: ", function(p) p:split_off "softmax_2" end)
+refused("more steps than there are", "'softmax_2' has no 8 last steps, but 1", function(p) p:split_off("softmax_2", "x", 8) end)
+refused("too many steps", "steps must be an integer from 1 to 8, got 9", function(p) p:split_off("softmax_2", "x", 9) end)
+refused("no step", "steps must be an integer from 1 to 8, got 0", function(p) p:split_off("softmax_2", "x", 0) end)
+refused("steps of a load", "'k' is loaded: that has one last step", function(p) p:split_off("k", "x", 2) end)
 refused("twice", "'softmax_2' is split off already", function(p) p:split_off("softmax_2", "again") end, converts)
 refused("an alias of an unknown value", "there is no buffer 'softmax_9'", function(p) p:alias{softmax_9 = "mma_qk"} end)
 refused("a carry as an alias", "'o' is a carry", function(p) p:alias{o = "mma_qk"} end)

@@ -210,6 +210,22 @@ static void test_double_rounding(void)
 	is_near(dtype_round(DT_TF32, 3.5e38), (double)INFINITY, 0, "tf32: overflow");
 }
 
+/* A product of two values of 16 bits is the same rounded to f32 first, as when two are multiplied in their type at once
+ * (src/lower/select/pairs.c). */
+static void test_products(enum dtype t)
+{
+	int bad = 0;
+
+	for (uint32_t i = 0; i < 0x10000; i++)
+		for (uint32_t k = i * 7 % 61; k < 0x10000; k += 509) {
+			uint16_t bits[2] = { (uint16_t)i, (uint16_t)k };
+			double exact = dtype_load(t, bits, 0) * dtype_load(t, bits, 1);
+
+			bad += !same(dtype_round(t, (double)(float)exact), dtype_round(t, exact));
+		}
+	is_int(bad, 0, t == DT_BF16 ? "bf16: a product is rounded once" : "f16: a product is rounded once");
+}
+
 static void test_integers(void)
 {
 	static const struct {
@@ -344,6 +360,8 @@ int main(void)
 	for (enum dtype t = 0; t < DT_COUNT; t++)
 		test_many(t);
 	test_double_rounding();
+	test_products(DT_BF16);
+	test_products(DT_F16);
 	test_integers();
 	test_scales();
 	test_packing();

@@ -234,6 +234,73 @@ static void check_plan_of(const char *name, const char *script)
 	check_phase_of(name, script, 0);
 }
 
+/* The body with the first operation of pairs that stand where they must, behind a wait for groups: a number in it; NONE. */
+static int find_ordered(struct role_body *body, struct role_body **in)
+{
+	int at = NONE;
+
+	for (int i = 0; i < body->v.n && at == NONE; i++) {
+		struct role_op *o = body->v.v[i];
+
+		*in = body;
+		if (o->what == DO_PACK && o->u.pack.ordered)
+			return i;
+		if (role_is_region(o->what))
+			at = find_ordered(&o->u.region.body, in);
+	}
+	return at;
+}
+
+static void refused_for(struct bench *b, const char *why, const char *what)
+{
+	struct err e = { 0 };
+	enum err_code code = verify(b->k->role, b->k->plan, 0, &b->arena, NULL, &e);
+
+	if (!ok(code == ERR_ILLEGAL && strstr(e.msg, why), what))
+		diag("%s", code ? e.msg : "accepted");
+}
+
+static bool follows_from_wait(const struct role_op *o)
+{
+	return o->what == DO_PIN || o->what == DO_WARP_SYNC || o->what == DO_ARRIVE || o->what == DO_RELEASE;
+}
+
+/* The operand of a product is made of pairs in the registers that the product before reads: not before the wait for that one, and
+ * by an operation that compilers leave behind it. */
+static void check_order_of(const char *name, const char *script, const char *why)
+{
+	struct bench b;
+	struct role_body *in = NULL, was;
+	int at = NONE, wait;
+
+	if (getenv("MUTANTS_OF") && !strstr(name, getenv("MUTANTS_OF")))
+		return;
+	bench_open(&b, script, 0);
+	for (int i = 0; i < b.k->role->roles.n && at == NONE; i++)
+		at = find_ordered(&b.k->role->roles.v[i].body, &in);
+	for (wait = at; wait >= 0 && in->v.v[wait]->what != DO_GROUPS_WAIT; wait--)
+		;
+	if (ok(at != NONE && wait >= 0, name)) {
+		in->v.v[at]->u.pack.ordered = false;
+		refused_for(&b, "pairs that compilers may make before", "  refused if compilers may move them");
+		in->v.v[at]->u.pack.ordered = true;
+		was = *in;
+		*in = (struct role_body){ 0 };
+		for (int i = 0; i < wait; i++)
+			VEC_PUSH(&b.arena, &in->v, was.v.v[i]);
+		for (int i = wait + 1; i <= at; i++)	/* the wait, and what follows from it, behind the pairs */
+			if (!follows_from_wait(was.v.v[i]))
+				VEC_PUSH(&b.arena, &in->v, was.v.v[i]);
+		for (int i = wait; i < was.v.n; i++)
+			if (i == wait || i > at || follows_from_wait(was.v.v[i]))
+				VEC_PUSH(&b.arena, &in->v, was.v.v[i]);
+		refused_for(&b, why, "  refused before the wait");
+		*in = was;
+		is_int(verify(b.k->role, b.k->plan, 0, &b.arena, NULL, &b.e), OK, "  and accepted as they are");
+	}
+	bench_close(&b);
+}
+
 int main(void)
 {
 	all.name = "all";
@@ -265,6 +332,15 @@ int main(void)
 		"n=64, chunk=64}, {})");
 	check_plan_of("dequant_gemm", "return simple(mr.examples.dequant_gemm{m=64, n=64, k=128, "
 		"group=64}, {m=64, n=64, k=64})");
+	/* pairs that are multiplied behind the wait for the product before */
+	check_plan_of("rmsnorm_gemm", "return simple(mr.examples.rmsnorm_gemm{m=64, n=64, k=128}, {m=64, n=64, k=32}, "
+		"{x=2, g=2, w=2})");
+	check_plan_of("rmsnorm_gemm, split off", "return split_off(mr.examples.rmsnorm_gemm{m=64, n=64, k=128}, "
+		"{m=64, n=64, k=32}, 'squares', 'convert', 2, {x=2, g=2, w=2})");
+	check_order_of("rmsnorm_gemm", "return simple(mr.examples.rmsnorm_gemm{m=64, n=64, k=128}, {m=64, n=64, k=32}, "
+		"{x=2, g=2, w=2})", "pairs that compilers may make before");
+	check_order_of("rmsnorm_gemm, split off", "return split_off(mr.examples.rmsnorm_gemm{m=64, n=64, k=128}, "
+		"{m=64, n=64, k=32}, 'squares', 'convert', 2, {x=2, g=2, w=2})", "writes 'squares' while 'mma'");
 	check_plan_of("conv2d", "return simple(mr.examples.conv2d{n=1, c=64, h=8, w=8, k=64, r=1, "
 		"s=3, pad=1}, {c=64, k=64, r=1, s=1})");
 	check_plan_of("matmul_sum", "return simple(mr.examples.matmul_sum{m=64, n=128, k=64}, "

@@ -41,6 +41,17 @@ end
 -- Lanes by default.
 function P.simple(bound, tile, rings) return P.plan(bound, tile, nil, {rings = rings}) end
 
+-- The same, with the last steps to a value as an sTask of their own.
+function P.split_off(bound, tile, value, task, steps, rings)
+  local plan = mr.plan(bound:graph{tile = tile}, P.device)
+  plan:split_off(value, task, steps)
+  for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+  plan:buffers(rings)
+  plan:grid{eus = 1}
+  plan:fill_waits()
+  return plan
+end
+
 -- Products of single warps.
 function P.of_warps(bound, tile, rings)
   return P.plan(bound, tile, nil, {device = P.mma_sync, lanes = {{"c0", {warps = 2}}}, rings = rings})

@@ -160,29 +160,31 @@ static bool needs_no_registers(const struct role_body *b, int from, int end, con
 	return true;
 }
 
-/* Does the operation make elements of rows, or one, of shared memory alone? Operations from `from` to `end` do, too, and
- * stand before it. */
-static bool is_read_of_rows(const struct role_body *b, int from, int end, const struct role_op *o)
+/* Does the operation make elements of rows, or one, of shared memory alone, or bring words of it to registers? Operations from
+ * `from` to `end` do, too, and stand before it. */
+static bool is_read_ahead(const struct role_body *b, int from, int end, const struct role_op *o)
 {
 	const struct frag *f = o->what == DO_MAP ? o->u.map.over : NULL;
 
-	if (!f || (f->kind != FRAG_ROW && f->kind != FRAG_SCALAR) || !o->touches.n)
+	if ((o->what != DO_FETCH || !num_is(o->u.fetch.inside, 1)) && (!f || (f->kind != FRAG_ROW && f->kind != FRAG_SCALAR)))
+		return false;
+	if (!o->touches.n)
 		return false;
 	for (int i = 0; i < o->touches.n; i++)
 		if (o->touches.v[i].what != TOUCH_SLOT || o->touches.v[i].how != TOUCH_READ)
 			return false;
-	for (int i = 0; i < o->u.map.steps.n; i++)
+	for (int i = 0; f && i < o->u.map.steps.n; i++)
 		if (!needs_no_registers(b, from, end, o->u.map.steps.v[i].value))
 			return false;
 	return true;
 }
 
-static bool makes_fragment(const struct role_op *map, const struct frag *f)
+static bool makes_fragment(const struct role_op *o, const struct frag *f)
 {
-	bool makes = map->u.map.to.frag == f;
+	bool makes = o->what == DO_FETCH ? o->u.fetch.to.frag == f : o->u.map.to.frag == f;
 
-	for (int i = 0; i < map->u.map.steps.n; i++)
-		makes |= map->u.map.steps.v[i].to == f;
+	for (int i = 0; o->what == DO_MAP && i < o->u.map.steps.n; i++)
+		makes |= o->u.map.steps.v[i].to == f;
 	return makes;
 }
 
@@ -209,7 +211,7 @@ static int find_groups_wait(const struct role_body *b, int begin)
 	return NONE;
 }
 
-/* What an sTask reads of each row, such as a scale of a product, is read before it waits for products of its lane: so neither
+/* What an sTask reads of each row, such as a scale of a product, or fetches to registers, is read before it waits for products of its lane: so neither
  * the reads nor the fence behind them are between a product and its use. Returns how many operations were moved, and where. */
 static int read_ahead(struct lowering *c, int begin, int *at)
 {
@@ -220,9 +222,9 @@ static int read_ahead(struct lowering *c, int begin, int *at)
 	for (int i = begin; *at != NONE && i < b->v.n; i++) {
 		struct role_op *o = b->v.v[i];
 
-		if (o->what != DO_FRAGMENT && o->what != DO_MAP)
+		if (o->what != DO_FRAGMENT && o->what != DO_MAP && o->what != DO_FETCH)
 			break;
-		if (!is_read_of_rows(b, *at, *at + moved, o))
+		if (!is_read_ahead(b, *at, *at + moved, o))
 			continue;
 		for (int k = begin + moved; k < i; k++)
 			if (b->v.v[k]->what == DO_FRAGMENT && makes_fragment(o, b->v.v[k]->u.frag.at.frag))

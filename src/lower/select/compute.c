@@ -127,6 +127,30 @@ static bool repeats_operand(const struct node *n)
 	return operands > op_arity(n->op);
 }
 
+bool multiplies_pairs(const struct lowering *c, const struct stask *s, int node)
+{
+	const struct node *n = &c->p->nodes.v[node], *x = n->op == OP_CAST ? &c->p->nodes.v[n->arg[0]] : NULL;
+
+	if (!x || x->op != OP_MUL || x->type != DT_F32 || x->task != s->task || only_user(c, s, n->arg[0]) != node ||
+	    !(c->k->target->pairs >> n->type & 1))
+		return false;
+	for (int k = 0; k < 2; k++)
+		if (c->p->nodes.v[x->arg[k]].type != n->type || c->p->nodes.v[x->arg[k]].op == OP_CONST)
+			return false;
+	return true;
+}
+
+/* Are the elements of the node, or of its buffer, what an asynchronous product of the lane takes out of registers? */
+static bool is_operand_in_registers(const struct lowering *c, const struct stask *s, int node)
+{
+	int buffer = buffer_of_node(c, s, node);
+	bool is = false;
+
+	for (int i = 0; i < c->lane->entries.n && buffer != NONE && !has_ring(c, buffer); i++)
+		is |= is_async_product(c->k, c->lane->entries.v[i].task) && stask_reads(stask_of(c, &c->lane->entries.v[i]), buffer);
+	return is;
+}
+
 /* Is the node a conversion to pairs whose only user is the result of its sTask in registers, of a row that warps share, or an
  * operand of products? Then it is made there, and takes no registers of its own. Long rows take all that there are. */
 static bool packs_result(struct lowering *c, const struct stask *s, int node)
@@ -138,7 +162,8 @@ static bool packs_result(struct lowering *c, const struct stask *s, int node)
 	struct frag f, to;
 	struct err e;
 
-	if (n->op != OP_CAST || buffer == NONE || has_ring(c, buffer) || (!c->k->target->frag.across_warps && !c->makes))
+	if (n->op != OP_CAST || buffer == NONE || has_ring(c, buffer) || (!c->k->target->frag.across_warps && !c->makes &&
+	    !(multiplies_pairs(c, s, node) && is_operand_in_registers(c, s, node))))
 		return false;
 	for (int i = 0; i < t->nodes.n; i++) {
 		const struct node *other = &c->p->nodes.v[t->nodes.v[i]];
@@ -170,7 +195,7 @@ static int find_inline_depth(struct lowering *c, const struct stask *s, int node
 	if (c->inline_depth[user])	/* its own arguments need no conversion */
 		return c->inline_depth[user] < INLINE_DEPTH_MOST && !repeats_operand(&c->p->nodes.v[user]) ?
 			1 + c->inline_depth[user] : 0;
-	if (packs_result(c, s, user))
+	if (packs_result(c, s, user) || multiplies_pairs(c, s, user))
 		return 1;
 	if (op_class(c->p->nodes.v[user].op) != CLASS_REDUCE)
 		return 0;
@@ -298,6 +323,10 @@ static enum err_code select_single_node(struct lowering *c, const struct kentry 
 	o->u.pack.to.frag = f;
 	o->u.pack.value = value;
 	o->u.pack.type = n->type;
+	if (multiplies_pairs(c, s, node)) {
+		pair_arithmetic(c, o);
+		o->u.pack.ordered = o->u.pack.pairs && is_operand_in_registers(c, s, node);
+	}
 	return OK;
 }
 
@@ -403,10 +432,11 @@ static enum err_code keep_in_registers(struct lowering *c, const struct kentry *
 		o->u.pack.value = value;
 		o->u.pack.type = b->type;
 		o->u.pack.inside = inside;
-		if (c->makes) {
+		if (c->makes)
 			widen_reads(c, o);
+		if (c->makes || multiplies_pairs(c, stask_of(c, x), b->node))
 			pair_arithmetic(c, o);
-		}
+		o->u.pack.ordered = o->u.pack.pairs && is_operand_in_registers(c, stask_of(c, x), b->node);
 		return OK;
 	}
 	TRY(find_node_frag(c, stask_of(c, x), b->node, &from, e));

@@ -60,7 +60,51 @@ const struct frag *find_fetched(const struct lowering *c, int buffer, const stru
 	return NULL;
 }
 
-static enum err_code fetch_value(struct lowering *c, const struct kentry *x, int buffer, const struct shape2 *shape, struct err *e)
+/* Is the node a factor of products that are made in pairs? */
+static bool is_factor_of_pairs(const struct lowering *c, const struct stask *s, int node)
+{
+	const struct task *t = &c->p->tasks.v[s->task];
+	bool is = false;
+
+	for (int i = 0; i < t->nodes.n; i++)
+		is |= c->p->nodes.v[t->nodes.v[i]].arg[0] == node && multiplies_pairs(c, s, t->nodes.v[i]);
+	return is;
+}
+
+/* A factor of pairs that is the same in all rows: a word for each pair of columns. Then all that such a product reads in shared
+ * memory can be read before what its result waits for. */
+static enum err_code fetch_columns(struct lowering *c, const struct kentry *x, int buffer, const struct shape2 *shape, struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+	const struct ring *r = ring_of(c, buffer);
+	struct frag *f = ARENA_NEW(c->a, struct frag);
+	const struct num *address;
+	struct role_op *o;
+
+	TRY(lay_out_shape(c, s, shape, c->g->buffers.v[buffer].type, f, e));
+	c->reads_element = true;
+	address = ring_address(c, s, r, shape);
+	c->reads_element = false;
+	if (!f->packed || frag_words_together(f) != 1 || together_at(c, address, f->type) != f->layout->pair)
+		return OK;
+	f->kind = FRAG_COL;
+	f->height = f->rows = 1;
+	f->name = arena_strf(c->a, "m%d", c->fetched.n);
+	add_op(c, DO_FRAGMENT)->u.frag.at.frag = f;
+	add_ring_touch(c, s, buffer);
+	o = add_op(c, DO_FETCH);
+	o->u.fetch.to.frag = f;
+	o->u.fetch.address = address;
+	o->u.fetch.inside = o->u.fetch.contracted = N(c, 1);
+	o->u.fetch.by = FETCH_WORDS;
+	o->u.fetch.slot = slot_address(c, r);
+	o->u.fetch.patterns = 1;
+	VEC_PUSH(c->a, &c->fetched, ((struct fetched){ .buffer = buffer, .shape = shape, .frag = f }));
+	return OK;
+}
+
+static enum err_code fetch_value(struct lowering *c, const struct kentry *x, int node, int buffer, const struct shape2 *shape,
+	struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct ring *r = ring_of(c, buffer);
@@ -80,7 +124,7 @@ static enum err_code fetch_value(struct lowering *c, const struct kentry *x, int
 	address = ring_address(c, s, r, shape);
 	c->fetches = false;
 	if (!num_uses(address, VAR_ROW0))	/* all rows are one in the ring */
-		return OK;
+		return is_factor_of_pairs(c, s, node) ? fetch_columns(c, x, buffer, shape, e) : OK;
 	f->name = arena_strf(c->a, "m%d", c->fetched.n);
 	add_op(c, DO_FRAGMENT)->u.frag.at.frag = f;
 	add_ring_touch(c, s, buffer);
@@ -112,7 +156,7 @@ enum err_code fetch_values(struct lowering *c, const struct kentry *x, struct er
 			int buffer = a->task == s->task || a->task == NONE ? NONE : buffer_of_node(c, s, n->arg[k]);
 
 			if (buffer != NONE && has_ring(c, buffer) && !find_fetched(c, buffer, shape))
-				TRY(fetch_value(c, x, buffer, shape, e));
+				TRY(fetch_value(c, x, t->nodes.v[i], buffer, shape, e));
 		}
 	}
 	return OK;

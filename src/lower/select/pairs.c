@@ -1,8 +1,9 @@
 /* Arithmetic in pairs: two neighbouring elements of a word at once.
  *
  * A result of 16 bits is computed in f32 and rounded. Where it is the product of two values that its type has exactly, as of
- * a weight of 4 or 8 bits and a scale, one multiplication of pairs gives the same bits: f32 has the product exactly, so there is
- * one rounding either way. The weights are made as pairs, too, by operations on the bits of both. */
+ * a weight of 4 or 8 bits and a scale, or of two values of that type, one multiplication of pairs gives the same bits: f32 has the
+ * product exactly, so there is one rounding either way. (Below 2^-134 f32 may round a product of two bf16 first; both are then 0.)
+ * The weights are made as pairs, too, by operations on the bits of both. */
 #include "lower/select/lowering.h"
 
 /* Has the type all values of the other? */
@@ -35,6 +36,8 @@ static bool is_exact(enum dtype type, const struct val *v)
 /* Can pairs of the value be made in the type, in which it is exact? *fields: counts what is converted. */
 static bool is_pair(const struct lowering *c, enum dtype type, const struct val *v, int *fields)
 {
+	if (v->kind == VAL_FRAG && v->frag.frag->packed)
+		return v->frag.frag->type == type && v->frag.frag->layout == c->lane->layout && !c->makes;
 	if (!value_uses(v, VAR_E))
 		return is_exact(type, v);
 	if (v->kind == VAL_CAST)
@@ -45,6 +48,14 @@ static bool is_pair(const struct lowering *c, enum dtype type, const struct val 
 	if (v->kind == VAL_SHARED)		/* a pair of bytes, and no more */
 		return v->from == DT_I8 && v->together == 2;
 	return v->kind == VAL_FIELD && (v->type == DT_I4 || v->type == DT_E2M1 || v->type == DT_I8) && !value_uses(v->arg[0], VAR_E) && begins_with_pair(c, v->num);
+}
+
+/* Do both elements of a pair lie in one word, or are they one element? */
+static bool has_neighbours(const struct val *v)
+{
+	while (v->kind == VAL_CAST)
+		v = v->arg[0];
+	return (v->kind == VAL_FRAG && v->frag.frag->packed) || (v->kind == VAL_SHARED && (v->together > 1 || !value_uses(v, VAR_E)));
 }
 
 void pair_arithmetic(struct lowering *c, struct role_op *pack)
@@ -64,5 +75,6 @@ void pair_arithmetic(struct lowering *c, struct role_op *pack)
 		pack->u.pack.pairs = is_pair(c, type, v->arg[0], &fields) && is_pair(c, type, v->arg[1], &fields);
 	else
 		pack->u.pack.pairs = is_pair(c, type, v, &fields);
-	pack->u.pack.pairs &= fields > 0;	/* what else there is lies as pairs already, or is converted one by one */
+	/* What else there is lies as pairs already, or is converted one by one: then nothing is gained but by a product of both. */
+	pack->u.pack.pairs &= fields > 0 || (multiplies && has_neighbours(v->arg[0]) && has_neighbours(v->arg[1]));
 }

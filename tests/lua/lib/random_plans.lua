@@ -252,7 +252,7 @@ end
 local function shape(plan, info)
   info.split_offs, info.aliases, info.alias_of = 0, 0, {}
   for _, name in ipairs(values(plan)) do
-    if chance(0.6) and pcall(plan.split_off, plan, name, "last_" .. name) then info.split_offs = info.split_offs + 1 end
+    if chance(0.6) and pcall(plan.split_off, plan, name, "last_" .. name, chance(0.3) and 2 or 1) then info.split_offs = info.split_offs + 1 end
   end
   if chance(0.3) then return end
   for _, name in ipairs(values(plan)) do
