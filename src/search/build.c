@@ -98,16 +98,21 @@ static const char *vector_unit(const struct plan *p, int task)
 /* The lane that shares the loads of p0; NULL: there is none. */
 static const char *second_loader(const struct builder *m)
 {
-	return m->c->load_lanes < 2 ? NULL : has_indices(m->p->graph) ? "p2" : "p1";
+	return m->c->load_lanes == LOADS_TOGETHER ? NULL : has_indices(m->p->graph) ? "p2" : "p1";
 }
 
-/* Every other load that loops of the phase have goes to the second lane, if there is one; without loops, every other one. */
-static bool is_for_second(const struct graph *g, int task)
+/* Does the load go to the second lane, if there is one? */
+static bool is_for_second(const struct graph *g, enum load_division how, int task)
 {
 	const struct stask *s = &g->tasks.v[task], *x = g->tasks.v;
-	bool looped = g->program->loops.n > 0;
+	bool looped = g->program->loops.n > 0, behind = false;
 	int before = 0;
 
+	if (how != LOADS_ALTERNATE) {
+		for (int i = 0; i < task; i++)
+			behind |= x[i].phase == s->phase && x[i].loop != NONE;
+		return s->loop == NONE && behind == (how == LOADS_BEHIND);
+	}
 	for (int i = 0; i < task; i++)
 		before += x[i].kind == TASK_LOAD && x[i].phase == s->phase && (x[i].loop != NONE) == looped && !loads_indices(g, i);
 	return (s->loop != NONE) == looped && before % 2;
@@ -126,7 +131,7 @@ static const char *lane_of(const struct builder *m, int task, char name[16])
 		return "p0";
 	if (s->kind != TASK_LOAD)
 		return name;
-	return second && is_for_second(g, task) ? second : "p0";
+	return second && is_for_second(g, m->c->load_lanes, task) ? second : "p0";
 }
 
 /* Do threads copy any of the lane's loads? A warp is enough to issue to an engine, and more would take registers. */

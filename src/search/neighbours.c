@@ -315,17 +315,18 @@ static void along_rows(const struct space *s, const struct choice *c, struct are
 	VEC_PUSH(a, &out->v, x);
 }
 
-/* Other lanes that load, if threads copy (space.h): with fewer and more warps, as many registers as they can use, and two lanes
+/* Other lanes that load. If threads copy (space.h): with fewer and more warps, as many registers as they can use, and two lanes
  * instead of one. */
 static void along_loaders(const struct space *s, const struct choice *c, struct arena *a, struct choices *out)
 {
-	if (s->finer && !c->load_warps) {
+	for (enum load_division how = LOADS_TOGETHER; how < LOAD_DIVISIONS && s->finer && !c->load_warps; how++) {
 		struct choice x = *c;
 
-		x.load_lanes = 3 - c->load_lanes;
-		VEC_PUSH(a, &out->v, x);
+		x.load_lanes = how;
+		if (how != c->load_lanes && (how < LOADS_AHEAD || space_has_tile_loads(s->program, how == LOADS_BEHIND)))
+			VEC_PUSH(a, &out->v, x);
 	}
-	for (int ways = 1; ways <= 2 && c->load_warps; ways++)
+	for (enum load_division ways = LOADS_TOGETHER; ways <= LOADS_ALTERNATE && c->load_warps; ways++)
 		for (int warps = 1; warps <= LOAD_WARPS_MOST; warps *= 2)
 			for (int shifts = 0; shifts < 2; shifts++) {
 				struct choice x = *c;

@@ -594,7 +594,7 @@ static void find_orders(struct space *s, const struct graph *g, struct variant *
 struct choice space_first_choice(const struct space *s)
 {
 	/* one lane of a warpgroup computes; rings as deep as usual plans have them; the next tile's loads run ahead */
-	struct choice c = { .ways = 1, .warps = 4, .replicas = 1, .load_lanes = 1, .on_second = s->on_second,
+	struct choice c = { .ways = 1, .warps = 4, .replicas = 1, .load_lanes = LOADS_TOGETHER, .on_second = s->on_second,
 		.ring_depth = s->program->loops.n ? 6 : 4, .tile_versions = 2 };
 
 	for (int i = 0; i < s->ndims; i++)
@@ -827,6 +827,22 @@ enum err_code space_init(struct space *s, struct arena *a, struct mem *mem, cons
 	starts_choose_elsewhere(s, graph);
 	find_variants(s, graph);
 	return OK;
+}
+
+bool space_has_tile_loads(const struct program *p, bool behind)
+{
+	for (int i = 0; i < p->tasks.n; i++) {
+		bool looped = false, before = false;
+
+		for (int k = 0; k < p->tasks.n; k++)
+			if (p->tasks.v[k].phase == p->tasks.v[i].phase && p->tasks.v[k].loop != NONE) {
+				looped = true;
+				before |= k < i;
+			}
+		if (p->tasks.v[i].kind == TASK_LOAD && p->tasks.v[i].loop == NONE && looped && before == behind)
+			return true;
+	}
+	return false;
 }
 
 uint64_t choice_hash(const struct choice *c)

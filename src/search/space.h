@@ -30,6 +30,11 @@ enum {
  * own (task_groups.h). */
 enum split_kind { SPLIT_ROWS, SPLIT_COLUMNS, SPLIT_DEPTH, SPLIT_TASKS };
 
+/* How two lanes divide what is loaded: not at all, there is one; each has every other load of loops (of a program without loops,
+ * of tiles); or the second has what a tile loads ahead of its loops, or behind them: a full slot of one then does not keep the
+ * other from loading ahead. */
+enum load_division { LOADS_TOGETHER, LOADS_ALTERNATE, LOADS_AHEAD, LOADS_BEHIND, LOAD_DIVISIONS };
+
 struct choice {
 	struct tiling tiling;
 	bool split_off;			/* conversions of what products read are sTasks of their own */
@@ -38,7 +43,7 @@ struct choice {
 	enum split_kind split;
 	bool second_split;		/* what the split leaves undivided is split along another axis (second_split.h) */
 	/* The lanes that load. Threads copy what no copy engine can bring: then it matters how many there are. */
-	int load_lanes;			/* among which the loads of a loop are divided: 1 or 2 */
+	enum load_division load_lanes;
 	int load_warps;			/* of each; 0: the plan does not say, so one */
 	int load_registers;		/* of their threads; 0: the plan does not say */
 	/* bits, by space_load_index: what threads copy although the plan gives it to an engine. Lanes without any, and
@@ -128,6 +133,8 @@ NODISCARD enum err_code space_init(struct space *s, struct arena *a, struct mem 
 	struct err *e);
 
 /* Equal choices have equal hashes; different ones hardly ever do. */
+/* Does a tile load anything ahead of the loops of a phase, or behind one? */
+bool space_has_tile_loads(const struct program *p, bool behind);
 uint64_t choice_hash(const struct choice *c);
 
 /* The choice with the space's first extents, and usual values of everything else. */

@@ -234,6 +234,21 @@ local half = r.why():match "\n  tensor 2 times as fast +%d+ cycles, 50%.0 %%; ti
 ok(tonumber(half) and tonumber(half) < 45, "  which says how much less time that is", r.why())
 ok(r.bound_seconds > 0.75 * r.seconds, "and its bound counts the energy that products need", r.bound_seconds, r.seconds)
 
+---- two lanes that load -----------------------------------------------------------------------------
+
+-- What a tile loads once would wait behind a full ring of the loop of the tile before, or keep that ring from being filled.
+do
+  local bound = mr.examples.chunk_scan{b = 8, s = 1024, h = 80, p = 64, n = 128}
+  local found = mr.search(bound, device, {measure = false})
+  local text = found.plan:script()
+  like(text, 'plan:append%("load_c", {seu="tma", lane="p1"}%)', "what tiles load ahead of a loop may have a lane of its own", text)
+  like(text, 'plan:append%("load_x", {seu="tma", lane="p0"}%)', "  apart from what the loop loads")
+  local together = load(text:gsub('plan:lane%("p1".-\n', ""):gsub('"p1"', '"p0"'))(bound)
+  together:fill_waits()
+  ok(together:check() and together:simulate().seconds > 1.02 * found.seconds, "  which is faster than one lane", together:simulate().seconds)
+  ok(mr.search(bound, device, {measure = false, tile = found.plan.tile}).plan:check(), "  and legal at its tile alone")
+end
+
 ---- no plan ------------------------------------------------------------------------------------------
 
 local none, why = mr.search(mr.examples.flash_attention{b = 1, h = 1, m = 256, d = 256}, device,
