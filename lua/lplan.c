@@ -401,7 +401,7 @@ static int plan_buffers_l(lua_State *L)
 	return 0;
 }
 
-/* plan:grid{raster=, group=, eus=, longest_first=, section=, cluster=, along=, chiplets=} */
+/* plan:grid{raster=, group=, eus=, longest_first=, section=, dynamic=, cluster=, along=, chiplets=} */
 static int plan_grid_l(lua_State *L)
 {
 	static const char *const rasters[] = { "rows", "columns" };	/* ORDER raster */
@@ -416,7 +416,7 @@ static int plan_grid_l(lua_State *L)
 
 	for (int i = 0; i < axes->n; i++)
 		names[i] = axes->v[i].name;
-	OPTIONS_CHECK(L, 2, "grid", "raster", "group", "eus", "longest_first", "section", "cluster", "along", "chiplets");
+	OPTIONS_CHECK(L, 2, "grid", "raster", "group", "eus", "longest_first", "section", "dynamic", "cluster", "along", "chiplets");
 	option_name(L, 2, "grid", "raster", rasters, LEN(rasters), &raster);
 	option_integer(L, 2, "grid", "group", 1, 65536, &group);
 	option_integer(L, 2, "grid", "eus", 1, history_plan(h)->device->eus, &eus);
@@ -424,6 +424,7 @@ static int plan_grid_l(lua_State *L)
 	if (!g.longest_first)
 		section = 0;
 	option_integer(L, 2, "grid", "section", 0, SECTION_MOST, &section);
+	option_bool(L, 2, "grid", "dynamic", &g.dynamic);
 	option_integer(L, 2, "grid", "cluster", 1, 64, &cluster);
 	if (is_freed(L, 2, "along") || (!option_name(L, 2, "grid", "along", names, axes->n, &g.along) && cluster == 1))
 		g.along = NONE;

@@ -38,6 +38,8 @@ static const char *grid_text(const struct plan *p, struct arena *a)
 		buf_puts(&b, ", longest first");
 	if (g->section)
 		buf_printf(&b, " of each %d", g->section);
+	if (g->dynamic)
+		buf_puts(&b, ", taken as EUs come free");
 	if (g->cluster > 1)
 		buf_printf(&b, ", clusters of %d%s", g->cluster, cluster_text(p, a));
 	if (g->chiplets > 1)

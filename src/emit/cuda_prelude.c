@@ -329,6 +329,25 @@ const char *const cuda_additions[] = {
 	NULL
 };
 
+const char *const cuda_taken[] = {
+	"/* How many were asked for before. `last`: how many are in a launch, less one; behind that the counter is 0 again. */\n",
+	"DEV int tile_ask(u32 *counter, u32 last) { return (int)atomicInc(counter, last); }\n",
+	"/* x in the thread that elect() elects, -1 in others. */\n",
+	ONLY_SM_90,
+	"DEV int if_elected(int x)\n",
+	"{\n",
+	"\tint y;\n",
+	"\tasm volatile(\"{\\n.reg .pred p;\\nelect.sync _|p, 0xffffffff;\\nselp.s32 %0, %1, -1, p;\\n}\" : \"=r\"(y) : \"r\"(x) : \"memory\");\n",
+	"\treturn y;\n",
+	"}\n",
+	ONLY_SM_80,
+	"DEV int if_elected(int x) { return elect() ? x : -1; }\n",
+	FOR_ALL,
+	"DEV void flag_arrive_thread(u32 a)\n",
+	"{ asm volatile(\"{\\n.reg .b64 s;\\nmbarrier.arrive.shared.b64 s, [%0];\\n}\" :: \"r\"(a) : \"memory\"); }\n",
+	NULL
+};
+
 const char *const cuda_fresh[] = {
 	"/* As a pin, and what the registers hold is of no use from here on. */\n",
 	"#define FRESH_F(x, n) EACH(i_, n) asm volatile(\"\" : \"=f\"((x)[i_]) :: \"memory\")\n",

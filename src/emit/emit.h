@@ -12,7 +12,7 @@ enum param_kind {
 	PARAM_POINTER,			/* to the first element of a tensor */
 	PARAM_MAP,			/* a tensor map: boxes of a tensor for the copy engine */
 	PARAM_ORDER,			/* int[]: tiles in order of assignment (plan_assign_tiles) */
-	PARAM_START,			/* int[]: where each block's tiles begin */
+	PARAM_START,			/* int[]: where each block's tiles begin; or the counter by which blocks take tiles */
 	PARAM_SIZE,			/* int: the size of an axis that is known at launch */
 	PARAM_TRACE,			/* unsigned[]: stamps of all blocks (lower/stamps.h) */
 };
@@ -52,6 +52,7 @@ struct printer {
 	const char *const *stamps;	/* and of a traced kernel; NULL: the prelude has them */
 	const char *const *cluster;	/* likewise, where blocks form clusters */
 	const char *const *additions;	/* likewise, where elements are added to in memory */
+	const char *const *taken;	/* likewise, where blocks take tiles by a counter */
 	const char *const *fresh;	/* likewise, where what an accumulator holds is of no use */
 	const char *const *recomputed;	/* likewise, where operations compute coordinates again */
 	const char *const *vectors;	/* likewise, where several words are read or stored at once */

@@ -38,6 +38,7 @@ extern const char *const cuda_stamps[];		/* the same, of a traced kernel */
 extern const char *const hip_stamps[];
 extern const char *const cuda_cluster[];	/* ... of one whose blocks form clusters */
 extern const char *const cuda_additions[];	/* ... of one that adds to elements in memory */
+extern const char *const cuda_taken[];		/* ... of one whose blocks take tiles by a counter */
 extern const char *const cuda_fresh[];		/* ... of one with accumulators whose old content is of no use */
 extern const char *const cuda_recomputed[];	/* ... of one whose operations compute coordinates again */
 extern const char *const cuda_vectors[];	/* ... of one with accesses of several words */

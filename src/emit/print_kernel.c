@@ -23,7 +23,7 @@ static void put_signature(const struct role_program *r, const struct source *s, 
 			buf_puts(out, "const int *__restrict__ order");
 			break;
 		case PARAM_START:
-			buf_puts(out, "const int *__restrict__ start");
+			buf_puts(out, r->names.taken ? "u32 *counter" : "const int *__restrict__ start");
 			break;
 		case PARAM_SIZE:
 			buf_printf(out, "const int size_%s", r->names.axes[p->axis]);
@@ -41,6 +41,8 @@ static void put_signature(const struct role_program *r, const struct source *s, 
 
 static void put_start(struct print *c)
 {
+	const struct role_taken *x = &c->r->taken;
+
 	put(c, "const u32 shared = shared_base();");
 	if (c->r->ncounters)
 		put(c, "const u32 counters = shared + %lld;", (long long)c->r->counters);
@@ -50,6 +52,11 @@ static void put_start(struct print *c)
 		put(c, "\tEACH(i, %d) flag_init(shared + %lld + %d * i, %d, \"%s\", i);",
 			c->r->flags.v[f].depth, (long long)c->r->flags.v[f].offset,
 			c->r->target->shared.flag, c->r->flags.v[f].arrivals, c->r->flags.v[f].name);
+	if (x->lane != NONE) {
+		put(c, "\tEACH(i, %d) flag_init(shared + %lld + 8 * i, 1, \"tile taken\", i);", x->slots, (long long)x->offset);
+		put(c, "\tEACH(i, %d) flag_init(shared + %lld + 8 * i, %d, \"tile read\", i);", x->slots,
+			(long long)(x->offset + 8 * x->slots), x->warps);
+	}
 	if (c->r->ncounters)
 		put(c, "\tEACH(i, %d) shared_put_u32(counters + %d * i, 0);", c->r->ncounters, ROLE_COUNTER_BYTES);
 	put(c, "\tflags_ready();");
@@ -180,6 +187,32 @@ static bool adds_in_memory(const struct role_program *r)
 	return false;
 }
 
+/* Numbers of tiles, from the thread that asks for them to all warps (lower/sync/taken.c). ptxas
+ * waits for what the counter has given at the first operation on it, which it moves ahead of the tile's loads. So that operation is on
+ * a predicate, too, that is computed behind them. */
+static const char *const numbers[] = {
+	"/* Numbers of tiles go through a ring: flags that one is there, flags that all warps have read it, the numbers. */\n",
+	"DEV int number_put(int given, int first, int tiles, u32 ring, int n, int slots)\n",
+	"{\n",
+	"\tconst int at = rem(n, slots), number = if_elected(given) + first;\n",
+	"\tif (number < first) return 0;\t/* nothing was asked for */\n",
+	"\tif (n >= slots) flag_wait(ring + 8 * (slots + at), quo(n, slots) - 1);\n",
+	"\tshared_put_u32(ring + 16 * slots + 4 * at, (u32)number);\n",
+	"\tflag_arrive_thread(ring + 8 * at);\n",
+	"\treturn number < tiles;\n",
+	"}\n",
+	"DEV int number_get(u32 ring, int n, int slots)\n",
+	"{\n",
+	"\tconst int at = rem(n, slots);\n",
+	"\tflag_wait(ring + 8 * at, quo(n, slots));\n",
+	"\tconst int number = (int)shared_u32(ring + 16 * slots + 4 * at);\n",
+	"\tWARP_SYNC();\n",
+	"\tflag_arrive_warp(ring + 8 * (slots + at));\n",
+	"\treturn number;\n",
+	"}\n",
+	NULL
+};
+
 void emit_text(const struct role_program *r, const struct printer *printer, struct arena *a, struct source *out)
 {
 	struct print c = { .r = r, .a = a, .indent = 1 };
@@ -202,6 +235,10 @@ void emit_text(const struct role_program *r, const struct printer *printer, stru
 		put_lines(a, out, printer, printer->cluster);
 	if (adds_in_memory(r))
 		put_lines(a, out, printer, printer->additions);
+	if (r->names.taken) {
+		put_lines(a, out, printer, printer->taken);
+		put_lines(a, out, printer, numbers);
+	}
 	if (c.fresh)
 		put_lines(a, out, printer, printer->fresh);
 	if (c.recomputed)

@@ -86,6 +86,39 @@ static void put_task(struct print *c, const struct role_op *o)
 	put(c, "}");
 }
 
+/* The number of tile `taken` of the block. A replica goes on with it from within a tile, too. */
+static const char *next_number(struct print *c, const char *at)
+{
+	const struct role_taken *x = &c->r->taken;
+	const char *number = arena_strf(c->a, "number_get(shared + %lld, taken - %d, %d)", (long long)x->offset, x->own, x->slots);
+
+	return x->own == 1 ? number : arena_strf(c->a, "taken < %d ? %s + %d : %s", x->own, at, x->blocks, number);
+}
+
+/* Tiles that the block takes by a counter; `taken` counts them. */
+static void put_taken_tiles(struct print *c, const struct role_op *o)
+{
+	const struct role_taken *x = &c->r->taken;
+	const char *at = c->r->names.tiles ? "tile" : "at", *next = next_number(c, at);
+	long long counted = max_i64(0, x->tiles - (int64_t)x->own * x->blocks) + x->blocks;
+	const char *ask = arena_strf(c->a, "tile_ask(counter, %lld)", counted - 1);
+
+	put(c, "int taken = 0;");
+	if (o->u.region.asks) {
+		put(c, "int ahead = leader ? %s : -1;", ask);
+		next = arena_strf(c->a, "(ahead = number_put(ahead, %d, %lld, shared + %lld, taken - 1, %d) ? %s : -1, WARP_SYNC(), %s)",
+			x->own * x->blocks, (long long)x->tiles, (long long)x->offset, x->slots, ask, next);
+	}
+	put(c, "LOOP (int %s = BLOCK; %s < %lld; %s = %s) {", at, at, (long long)x->tiles, at, next);
+	c->indent++;
+	put(c, "const int t = taken++;");
+	if (!c->r->names.tiles)
+		put(c, "const int tile = order[at];");
+	print_body(c, &o->u.region.body);
+	c->indent--;
+	put(c, "}");
+}
+
 static void put_tiles(struct print *c, const struct role_op *o)
 {
 	long long n = (long long)c->r->names.tiles;
@@ -287,7 +320,7 @@ static void print_region(struct print *c, const struct role_op *o)
 	switch ((int)o->what) {
 	case DO_BLOCK: put_block_of(c, o); break;
 	case DO_TASK: put_task(c, o); break;
-	case DO_TILES: put_tiles(c, o); break;
+	case DO_TILES: (o->u.region.taken ? put_taken_tiles : put_tiles)(c, o); break;
 	case DO_LOOP: put_loop(c, o); break;
 	case DO_EACH: put_each(c, o); break;
 	case DO_IF: put_if(c, o); break;

@@ -71,6 +71,42 @@ static inline void host_deadlock(void)
 	host_stop();
 }
 
+/* ---- tiles by a counter ------------------------------------------------------------------ */
+
+/* On a device all blocks ask at once. Here one block runs after the other, so what a block gets is chosen at random: it passes over
+ * some of the tiles that nobody has, as if others had asked for them, which then get them. The last block gets all that are left.
+ * Each sequence of numbers that grow is one that a block may get. */
+static inline void host_ask_start(void)
+{
+	static const uint32_t passed[] = { 0, 128, 192, 240 };
+
+	host.ask_at = 0;
+	host.ask_passes = host.block + host.cluster < host.launch->blocks ? passed[host_random(4)] : 0;
+}
+
+static int host_ask(uint32_t *counter, int last)
+{
+	int n = last + 1 - host.launch->blocks, got = n;	/* tiles of the counter; none */
+
+	if (!host.asked)
+		host.asked = host_alloc((size_t)n + 1, 1);
+	if (host.ask_counter && host.ask_counter != counter)
+		host_fail("tiles are asked for at two counters");
+	host.ask_counter = counter;
+	*counter = *counter >= (uint32_t)last ? 0 : *counter + 1;
+	for (; got == n && host.ask_at < n; host.ask_at++)
+		if (!host.asked[host.ask_at] && host_random(256) >= host.ask_passes)
+			got = host.ask_at;
+	host.asked[got] = 1;
+	return got;
+}
+
+static inline void host_ask_end(void)
+{
+	if (host.ask_counter && *host.ask_counter)
+		host_fail("the counter of tiles is %u at the end of the launch, not 0", *host.ask_counter);
+}
+
 /* ---- running ----------------------------------------------------------------------------- */
 
 /* Start the cluster whose first block is `block`. */
@@ -81,6 +117,7 @@ static inline void host_block_start(int block)
 	host_memory_start();
 	host_sync_start();
 	host_async_start();
+	host_ask_start();
 	host_change();
 	for (int i = 0; i < host.cluster; i++)
 		host.left[i] = host.threads;
@@ -142,6 +179,7 @@ static inline void host_play(const struct host_launch *launch, void (*kernel)(vo
 	host_products_open();
 	for (int i = 0; i < launch->blocks; i += host.cluster)
 		host_run_block(i);
+	host_ask_end();
 }
 
 /* ---- the table --------------------------------------------------------------------------- */
@@ -222,5 +260,6 @@ const struct host_runtime host_runtime = {
 	.matrices = host_matrices,
 	.get = host_get,
 	.put = host_put, .put_copied = host_put_copied,
+	.ask = host_ask,
 	.copy_dma = host_copy_dma, .dma_wait = host_dma_wait,
 };

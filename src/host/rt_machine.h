@@ -102,6 +102,11 @@ struct host_machine {
 	uint32_t priority[HOST_WARPS_MAX * HOST_CLUSTER_MAX];
 	uint32_t eager;			/* how often of 256 asynchronous work comes first */
 	int elected;			/* lane */
+	/* tiles that blocks ask for: which are taken; from which on the block that runs may get one; how often of 256 it
+	 * passes over one */
+	unsigned char *asked;
+	uint32_t *ask_counter, ask_passes;
+	int ask_at;
 	uint64_t random;
 };
 

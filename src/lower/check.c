@@ -161,6 +161,8 @@ static const char *hint_of(const struct plan *p, const struct refusal *why, cons
 		return "give a ring fewer versions with plan:buffers, or take a smaller tile";
 	if (code == PROBLEM_REGISTERS)
 		return fewer_registers_text(p, why->task, a);
+	if (code == PROBLEM_DYNAMIC)
+		return "plan:grid{dynamic=false}";
 	if (code == PROBLEM_KERNEL)
 		return "this is a fault of Millrace; please report it with plan:script()";
 	/* PROBLEM_LAYOUT */

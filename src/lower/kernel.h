@@ -381,6 +381,7 @@ struct kernel {
 	int *handover_flag_of;		/* by lane of the plan: flag; NONE */
 	VEC(struct flag) flags;
 	struct meetings meetings;
+	struct role_taken taken;
 	int ncarry_starts;		/* of all entries */
 	struct shape2 *node_shape;	/* by program node */
 	struct shape2 *carry_shape;	/* by carry */

@@ -173,6 +173,11 @@ struct kentry *lower_entry_of(const struct klane *l, int task);
 /* Has the lane an entry in the phase? A lane without one is not part of the kernel. */
 bool lower_has_work(const struct kernel *k, int lane);
 
+/* needs: lanes, rings
+ * computes: taken: which lane asks for tiles, where their numbers are in shared memory; shared_bytes so far
+ * ERR_ILLEGAL: tiles are dynamic, and the lanes or the target do not let them be taken by a counter */
+NODISCARD enum err_code lower_taken(struct kernel *k, struct err *e);
+
 /* needs: all above, as staging takes shared memory that is left
  * computes: outboxes: the stores by the copy engine; shared_bytes, complete */
 void lower_stores(struct kernel *k);

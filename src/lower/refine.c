@@ -191,6 +191,8 @@ static enum err_code attempt(struct kernel *k, struct outcome *out, struct err *
 	k->refusal.code = PROBLEM_BARRIERS;
 	TRY(lower_lanes(k, e));
 	TRY(check_threads(k, e));
+	k->refusal.code = PROBLEM_DYNAMIC;
+	TRY(lower_taken(k, e));
 	lower_stores(k);
 	k->refusal.code = PROBLEM_REGISTERS;
 	TRY(lower_grant(k, e));

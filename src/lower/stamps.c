@@ -136,6 +136,9 @@ enum err_code lower_stamps(struct kernel *k, struct err *e)
 	struct arena_mark mark;
 	struct tile_assignment d;
 
+	if (k->taken.lane != NONE)
+		return err_set(e, ERR_INPUT, k->plan->grid_loc, "which tiles an EU takes is known only when the kernel runs, so its stamps "
+			"cannot be read: trace the plan with plan:grid{dynamic=false}");
 	if (counters)			/* the kernel is made again, and they are at its end */
 		k->shared_bytes = k->role->counters;
 	k->shared_bytes = ceil_div(k->shared_bytes, WORD) * WORD;

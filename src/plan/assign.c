@@ -267,15 +267,23 @@ static void sift_down(struct load *heap, int n, int i)
 	}
 }
 
-/* The unit (an EU or a cluster) of each group of tiles, if each group goes to the unit that is free first. */
-static void assign_to_free(struct arena *a, const struct kinds *k, int units, const int64_t *groups,
+/* The unit (an EU or a cluster) of each group of tiles, if the first ones go round the units so many times, and then each group
+ * goes to the unit that is free first. */
+static void assign_to_free(struct arena *a, const struct kinds *k, int units, int rounds, const int64_t *groups,
 	int64_t n, int32_t *unit_of)
 {
 	struct load *heap = ARENA_ARRAY(a, units, struct load);
+	int64_t first = min_i64((int64_t)rounds * units, n);
 
 	for (int u = 0; u < units; u++)
 		heap[u].eu = u;		/* a heap as it stands */
-	for (int64_t t = 0; t < n; t++) {
+	for (int64_t t = 0; t < first; t++) {
+		unit_of[t] = (int32_t)(t % units);
+		heap[t % units].work += tile_work(k, groups[t]);
+	}
+	for (int i = units / 2; first && i-- > 0;)
+		sift_down(heap, units, i);
+	for (int64_t t = first; t < n; t++) {
 		unit_of[t] = heap[0].eu;
 		heap[0].work += tile_work(k, groups[t]);
 		sift_down(heap, units, 0);
@@ -296,11 +304,47 @@ static int32_t unit_of_group(int64_t t, int64_t groups, int64_t units, int64_t c
 	return (int32_t)((at - ahead) % each * chiplets + more + (at - ahead) / each);
 }
 
+/* Groups of tiles in the plan's order. */
+static void order_groups(struct arena *a, const struct plan *p, const struct cluster *c, const struct grid *grid,
+	const struct kinds *k, int64_t *groups)
+{
+	int64_t section = p->grid.section ? ceil_div(p->grid.section, c->size) : c->groups;
+
+	raster_order(&p->grid, grid, c, groups);
+	if (p->grid.longest_first && k->n > 1)
+		sort_longest_first(a, k, section, groups, c->groups);
+}
+
+int plan_own_tiles(struct arena *a, const struct plan *p, int phase)
+{
+	struct arena_mark mark = arena_mark(a);
+	struct kinds k;
+
+	find_kinds(a, p->graph, phase, &k);
+	arena_reset(a, mark);
+	return k.n == 1 ? 2 : 1;
+}
+
+int64_t *plan_order_tiles(struct arena *a, const struct plan *p, int phase)
+{
+	struct cluster c = plan_cluster(p, phase);
+	int64_t *order = ARENA_ARRAY(a, c.groups, int64_t);
+	struct arena_mark mark = arena_mark(a);
+	struct kinds k = { .n = 1 };
+
+	if (p->grid.longest_first)
+		find_kinds(a, p->graph, phase, &k);
+	order_groups(a, p, &c, &p->graph->grids[phase], &k, order);
+	arena_reset(a, mark);
+	return order;
+}
+
 void plan_assign_tiles(struct arena *a, const struct plan *p, int phase, struct tile_assignment *out)
 {
 	const struct grid *grid = &p->graph->grids[phase];
 	struct cluster c = plan_cluster(p, phase);
 	int eus = plan_eus(p, phase), units = eus / c.size, chiplets = (int)max_i64(p->grid.chiplets, 1);
+	struct kinds k = { .n = 1 };
 	int64_t *groups, *next;
 	int32_t *unit_of;
 	struct arena_mark scratch;
@@ -311,19 +355,14 @@ void plan_assign_tiles(struct arena *a, const struct plan *p, int phase, struct 
 	groups = ARENA_ARRAY(a, c.groups, int64_t);
 	unit_of = ARENA_ARRAY(a, c.groups, int32_t);
 	next = ARENA_ARRAY(a, eus, int64_t);
-	raster_order(&p->grid, grid, &c, groups);
+	if (p->grid.longest_first || p->grid.dynamic)
+		find_kinds(a, p->graph, phase, &k);
+	order_groups(a, p, &c, grid, &k, groups);
 	for (int64_t t = 0; t < c.groups; t++)
 		unit_of[t] = p->grid.longest_first ? (int32_t)(t % units) : unit_of_group(t, c.groups, units, chiplets);
+	if (k.n > 1)			/* equal tiles go round the units anyway */
+		assign_to_free(a, &k, units, p->grid.dynamic, groups, c.groups, unit_of);
 	if (p->grid.longest_first) {
-		struct kinds k;
-
-		find_kinds(a, p->graph, phase, &k);
-		if (k.n > 1) {		/* equal tiles go round the units anyway */
-			int64_t section = p->grid.section ? ceil_div(p->grid.section, c.size) : c.groups;
-
-			sort_longest_first(a, &k, section, groups, c.groups);
-			assign_to_free(a, &k, units, groups, c.groups, unit_of);
-		}
 		for (int64_t t = 0; t < c.groups; t++)	/* units have other numbers */
 			unit_of[t] = unit_of_group(unit_of[t], units, units, chiplets);
 	}
@@ -361,6 +400,8 @@ int64_t plan_most_tiles(struct arena *a, const struct plan *p, int phase)
 	struct kinds k = { .n = 1 };
 	int64_t most = 0;
 
+	if (p->grid.dynamic)		/* one EU may take all but those that the others begin with */
+		return max_i64(1, c.groups - plan_eus(p, phase) + 1);
 	if (p->grid.longest_first && program_has_any(p->graph->program))
 		return c.groups;	/* at other sizes other tiles may be together */
 	if (p->grid.longest_first)
@@ -408,7 +449,7 @@ struct kept_assignment *assignment_of(struct assignment_cache *d, const struct p
 	const struct tiling *t = &p->graph->tiling;
 	struct cluster c = plan_cluster(p, phase);
 	const int64_t others[] = { phase, plan_eus(p, phase), p->grid.raster, p->grid.group, p->grid.longest_first,
-		p->grid.section, p->grid.chiplets, c.size, c.axis, c.groups, p->graph->program->tasks.n };
+		p->grid.section, p->grid.dynamic, p->grid.chiplets, c.size, c.axis, c.groups, p->graph->program->tasks.n };
 	uint64_t key = hash_bytes(hash_bytes(hash_basis(0), t->extent, sizeof(t->extent)), others, sizeof(others));
 	struct kept_assignment *x;
 

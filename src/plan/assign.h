@@ -1,7 +1,8 @@
 /* assign.h - tiles to EUs: which tiles each EU gets, and which EUs are alike.
  *
  * The grid's tiles are assigned in the plan's order, tile t to EU t mod n, or, longest first, to the EU that has the
- * fewest iterations so far: all tiles, or, in sections, those of one after those of the one before. With chiplets the EUs
+ * fewest iterations so far: all tiles, or, in sections, those of one after those of the one before; dynamic ones go to the EU
+ * that comes free, as the kernel finds out. With chiplets the EUs
  * are taken in another order, those of a chiplet one after the other. Where EUs form clusters (cluster.h), groups of tiles
  * are assigned to clusters in the same way, a tile of the group to each EU.
  *
@@ -26,8 +27,19 @@ struct tile_assignment {
 /* In `a`. */
 void plan_assign_tiles(struct arena *a, const struct plan *p, int phase, struct tile_assignment *out);
 
+/* With plan:grid{dynamic=true} which EU has a tile is known only when the kernel runs. What is assigned then is what the model
+ * assumes: EUs that are equally fast, each of which takes the next tile when it has done its last one.
+ *
+ * The tiles of such a phase in the order in which they are taken: the first `own` rounds one by each EU, and then by
+ * whichever comes free. All tiles of the phase, in `a`. */
+int64_t *plan_order_tiles(struct arena *a, const struct plan *p, int phase);
+
+/* How many rounds: an EU need not ask for its first tile, nor, where all tiles have the same work, for its second, which it would
+ * begin to load before it knows how fast it is. */
+int plan_own_tiles(struct arena *a, const struct plan *p, int phase);
+
 /* Does EU u get the tiles u, u + n, u + 2 n, ... of the grid, of n EUs, in this order, at the sizes of the plan, which are those of
- * all launches? */
+ * all launches? If tiles are dynamic: are they taken in the order of the grid? */
 bool plan_tiles_go_round(const struct plan *p, int phase);
 
 /* An upper bound of the tiles that one EU gets, over all sizes that a launch may give. They are counted without

@@ -33,6 +33,7 @@ enum problem_code {
 	PROBLEM_PRODUCT,		/* a product that its unit cannot do */
 	PROBLEM_WAITS,			/* a wait that no flag can show */
 	PROBLEM_COPIES,			/* the text would have too many copies of sTasks */
+	PROBLEM_DYNAMIC,		/* tiles that cannot be taken by a counter */
 	PROBLEM_KERNEL,			/* the kernel would break its own rules: a mistake of ours */
 	/* of kernels, not of plans (run/run.h) */
 	PROBLEM_SPILLS,			/* registers kept in memory */

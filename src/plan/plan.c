@@ -443,6 +443,14 @@ enum err_code plan_grid(struct plan *p, const struct grid_plan *g, struct srcloc
 			p->device->name, p->device->max_cluster, g->cluster);
 	if (g->along != NONE && g->cluster == 1)
 		return err_set(e, ERR_INPUT, loc, "along is for clusters, whose tiles are neighbours there");
+	if (g->dynamic && g->cluster > 1)
+		return err_set(e, ERR_INPUT, loc, "EUs of a cluster take neighbouring tiles together: with dynamic, cluster is 1, not %d",
+			g->cluster);
+	if (g->dynamic && g->chiplets > 1)
+		return err_set(e, ERR_INPUT, loc, "EUs that take the next tile by a counter are of any chiplet: with dynamic, chiplets "
+			"is 1, not %d", g->chiplets);
+	if (g->dynamic && program_has_any(p->graph->program))
+		return err_set(e, ERR_INPUT, loc, "dynamic is for kernels of one size, not for sizes that a launch gives (mr.any)");
 	if (g->chiplets > 1 && g->chiplets != p->device->chiplets)
 		return err_set(e, ERR_INPUT, loc, p->device->chiplets > 1 ? "'%s' has %d chiplets, so chiplets is that or 1, "
 			"not %d" : "'%s' has no chiplets, so chiplets is %d, not %d", p->device->name,

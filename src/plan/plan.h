@@ -80,6 +80,7 @@ struct grid_plan {
 					 * one */
 	bool longest_first;		/* tiles with most iterations first */
 	int section;			/* longest_first orders so many consecutive tiles, then the next ones; 0: all */
+	bool dynamic;			/* an EU takes the next tile of the order when it comes free, by a counter in memory */
 	int cluster;			/* EUs of a cluster; 1: there are none */
 	int along;			/* axis along which a cluster's tiles are neighbours; NONE: that along which the
 					 * raster goes first */

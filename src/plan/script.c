@@ -180,7 +180,7 @@ static void print_grid(const struct plan *p, struct buf *out)
 {
 	const struct grid_plan *g = &p->grid;
 
-	if (!g->eus && g->raster == RASTER_ROWS && g->group == 1 && !g->longest_first && g->cluster == 1 &&
+	if (!g->eus && g->raster == RASTER_ROWS && g->group == 1 && !g->longest_first && !g->dynamic && g->cluster == 1 &&
 	    g->chiplets <= 1)
 		return;
 	buf_printf(out, "plan:grid{raster=\"%s\", group=%d", g->raster == RASTER_ROWS ? "rows" : "columns", g->group);
@@ -190,6 +190,8 @@ static void print_grid(const struct plan *p, struct buf *out)
 		buf_puts(out, ", longest_first=true");
 	if (g->section)
 		buf_printf(out, ", section=%d", g->section);
+	if (g->dynamic)
+		buf_puts(out, ", dynamic=true");
 	if (g->cluster > 1)
 		buf_printf(out, ", cluster=%d", g->cluster);
 	if (g->along != NONE)

@@ -35,6 +35,11 @@ static int64_t number_in(const struct grid *from, const struct grid *to, int64_t
 void plan_launch_tiles(struct arena *a, const struct plan *p, int phase, struct tile_assignment *out)
 {
 	plan_assign_tiles(a, p, phase, out);
+	if (p->grid.dynamic) {		/* the first word behind the tiles is the counter by which blocks take them */
+		out->order = plan_order_tiles(a, p, phase);
+		for (int i = 0; i <= out->eus; i++)
+			out->start[i] = 0;
+	}
 	for (int64_t i = 0; i < out->total && p->largest; i++)
 		out->order[i] = number_in(&p->graph->grids[phase], &p->largest->graph->grids[phase], out->order[i]);
 }

@@ -290,6 +290,10 @@ static void print_var(struct buf *out, enum var v, int of, const struct num_name
 {
 	const char *at = var_info[v].name, *index = strchr(at, '%');
 
+	if (v == VAR_ALL_TILES && names->taken) {
+		buf_puts(out, "taken");
+		return;
+	}
 	if (v == VAR_ALL_TILES && names->tiles) {
 		buf_printf(out, "quo(%lld - BLOCK, %d)", (long long)names->tiles + names->blocks - 1, names->blocks);
 		return;

@@ -153,6 +153,7 @@ struct num_names {
 	const char *const *axes, *const *rings, *const *tensors;
 	int64_t tiles;			/* of the grid, if block b has tiles b, b + blocks, ...; 0: tables say which it has */
 	int blocks;
+	bool taken;			/* blocks take tiles by a counter; `tiles` then says that their order is that of the grid */
 };
 
 const char *num_text(struct arena *a, const struct num *x, const struct num_names *names);

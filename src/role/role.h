@@ -174,6 +174,8 @@ struct role_op {
 			/* LOOP: compilers must not know when these hold. TILES: nor keep the first and the last tile's
 			 * number in registers: they are read again */
 			bool hidden;
+			/* TILES: blocks take them by a counter; this lane asks for them */
+			bool taken, asks;
 			/* LOOP: in iterations where this holds no element fails a condition that the program
 			 * or the end of an axis makes (`unmasked`), or only none about ends (`interior`); NULL:
 			 * there are no such iterations that pass/specialize.c would copy the loop for */
@@ -564,12 +566,25 @@ struct role_meetings {
 	} *of;				/* by entry of the plan */
 };
 
+/* Tiles that blocks take by a counter in memory (lower/sync/taken.c): the first `own` of a block are BLOCK and, if there are two,
+ * BLOCK + blocks; the numbers of all others go through a ring in shared memory. A number is the position in the order of tiles. */
+struct role_taken {
+	int lane;			/* the index of the role that asks, before roles are merged; NONE: blocks have their tiles
+					 * from the start */
+	int own, blocks;
+	int64_t tiles;			/* of the phase */
+	/* of the ring: barriers that show that a number is there, those that all warps have read it, then words */
+	int slots, warps;
+	int64_t offset;			/* in shared memory, 8 bytes a barrier */
+};
+
 struct role_program {
 	const char *program, *phase, *device;	/* names */
 	const struct target *target;
 	int threads;			/* of a block */
 	int cluster;			/* blocks that load together; 1: there are no clusters */
 	struct role_meetings meetings;
+	struct role_taken taken;
 	const char *why_flags;		/* why they signal by flags, where flags are counters (target/target.h); NULL */
 	int64_t shared_bytes;
 	/* Where barriers are polled (target/target.h) and lanes need some: counters at which lanes synchronize, that of barrier

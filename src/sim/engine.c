@@ -208,6 +208,10 @@ static void enter_tile(struct lane_run *l, const struct step *step)
 {
 	if (l->tile >= 0) {
 		l->ready += l->tile_cost;
+		if (l->asks) {		/* at the end of a tile for the number that it hands on at the end of the next one */
+			l->ready = max_i64(l->ready, l->asked + l->asks);
+			l->asked = l->ready;
+		}
 		require_complete(l, l->tile_drain);
 	}
 	l->tile = step->tile;

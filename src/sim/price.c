@@ -13,6 +13,7 @@ enum { TILES_SAMPLE = 64 };		/* tiles in which the interior iterations of a loop
 #define SCATTER INT64_C(2654435761)	/* ... so many apart: a prime (Knuth, TAOCP 3, 6.4) */
 enum { GROUP_WARPS = 4 };		/* of a warpgroup */
 enum { QUARTERS = 4 };			/* of an EU, each with a part of its matrix unit */
+enum { SHARED_READ = 30 };		/* cycles until a word of shared memory is there */
 enum { LINES = 8 };			/* cache lines that a warp reads at once: four rows that are not aligned */
 
 /* The occurrences of an sTask: their loop depth, and how many were added. */
@@ -317,6 +318,20 @@ static void read_op(struct reader *r, const struct role_op *o)
 			(o->what == DO_WAIT ? wait_cost : s.lane) * r->in.runs;
 }
 
+/* The number of the next tile, if blocks take tiles by a counter: a wait for it, a read of shared memory and an arrival that says so. The
+ * lane that asks also waits until there is space for the number, signals that it is there, and, where it is that of its own next
+ * tile, waits until it sees that. */
+static void read_number(struct reader *r, const struct role_op *o)
+{
+	const struct vdevice *d = r->context.device;
+
+	r->lane->tile += d->wait_cost + d->warp_cost + d->tell_cost + SHARED_READ;
+	if (!o->u.region.asks)
+		return;
+	r->lane->tile += d->wait_cost + d->tell_cost + d->warp_cost + (r->context.program->taken.own == 1 ? d->flag_latency : 0);
+	r->lane->asks = d->global_latency;
+}
+
 /* DO_LOOP is a loop within a tile, or the loop over tiles, each of whose iterations is one tile. */
 static void read_region(struct reader *r, const struct role_op *o)
 {
@@ -325,6 +340,8 @@ static void read_region(struct reader *r, const struct role_op *o)
 
 	r->in.depth += o->what == DO_TILES || o->what == DO_LOOP;
 	r->in.per_tile |= o->what == DO_TILES;
+	if (o->what == DO_TILES && o->u.region.taken)
+		read_number(r, o);
 	if (o->what == DO_LOOP && o->u.region.unmasked)
 		r->in.interior = interior_share(r, o);
 	if (o->what == DO_LOOP && !r->occurrence) {

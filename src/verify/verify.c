@@ -302,7 +302,7 @@ static void find_plays(struct check *c)
 	c->tiles = 1;
 	for (int i = 0; i < d.eus; i++)
 		c->tiles = (int)max_i64(c->tiles, min_i64(d.start[i + 1] - d.start[i], TILES_MAX));
-	if (program_has_any(c->plan->graph->program))
+	if (program_has_any(c->plan->graph->program) || c->plan->grid.dynamic)
 		c->tiles = (int)max_i64(c->tiles, min_i64(plan_most_tiles(c->a, c->plan, c->phase), TILES_MAX));
 }
 

@@ -337,6 +337,8 @@ static const char *order_text(const struct view *v)
 	if (p->grid.longest_first)
 		buf_printf(&b, ", those with the most iterations first%s, each to the EU with the fewest", p->grid.section ?
 			arena_strf(&v->m->frame, " of each %d", p->grid.section) : "");
+	if (p->grid.dynamic)
+		buf_puts(&b, ", taken as EUs come free");
 	if (own->cluster.size > 1)
 		buf_printf(&b, ", clusters of %d EUs along %s", own->cluster.size,
 			p->graph->program->axes.v[own->cluster.axis].name);

@@ -316,8 +316,12 @@ void build_all_products(struct lowering *c, bool last_only)
 /* One tile after the other: none begins before the one before it is complete. */
 static enum err_code add_tiles(struct lowering *c, struct err *e)
 {
-	struct role_body *outer = enter_body(c, &add_op(c, DO_TILES)->u.region.body);
+	struct role_op *tiles = add_op(c, DO_TILES);
+	struct role_body *outer = enter_body(c, &tiles->u.region.body);
 	const struct kregion *v = &c->lane->regions[0];
+
+	tiles->u.region.taken = c->k->taken.lane != NONE;
+	tiles->u.region.asks = c->k->taken.lane == (int)(c->lane - c->k->lanes.v);
 
 	build_tile_axes(c);
 	build_skip_tiles(c);

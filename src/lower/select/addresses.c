@@ -362,7 +362,7 @@ enum { TILE_WORDS = 3 };
 static void hide_tiles(const struct role_body *b)
 {
 	for (int i = 0; i < b->v.n; i++)
-		if (b->v.v[i]->what == DO_TILES)
+		if (b->v.v[i]->what == DO_TILES && !b->v.v[i]->u.region.taken)
 			b->v.v[i]->u.region.hidden = true;
 }
 

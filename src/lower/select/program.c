@@ -52,7 +52,7 @@ static void list_names(struct lowering *c)
 		VEC_PUSH(c->a, &c->r->rings, ((struct role_ring){ rings[i], r->buffer, r->offset,
 			r->slot_bytes, r->versions, r->share != SHARE_NONE, slices > 1 }));
 	}
-	c->r->names = (struct num_names){ .axes = axes, .rings = rings, .tensors = tensors, .blocks = plan_eus(c->plan, c->k->phase),
+	c->r->names = (struct num_names){ .axes = axes, .rings = rings, .tensors = tensors, .taken = c->k->taken.lane != NONE, .blocks = plan_eus(c->plan, c->k->phase),
 		.tiles = plan_tiles_go_round(c->plan, c->k->phase) ? c->g->grids[c->k->phase].total : 0 };
 	c->r->tasks = tasks;
 }
@@ -207,6 +207,7 @@ enum err_code lower_body(struct kernel *k, struct err *e)
 	c.r->shared_bytes = k->shared_bytes;
 	c.r->first = k->phase == 0;
 	c.r->last = k->phase + 1 == c.p->phases.n;
+	c.r->taken = k->taken;
 	c.r->begins = k->ncarry_starts;
 	c.r->stamp_words = k->traced.words;
 	TRY(check_types(&c, e));

@@ -1,0 +1,87 @@
+/* Tiles that blocks take by a counter in memory (plan:grid{dynamic=true}).
+ *
+ * The tiles of the phase have an order, and a block begins with the first `own` of it that are its own, tile BLOCK and, of two,
+ * tile BLOCK + blocks. One thread of one lane, which asks, takes the number of each further one and hands it to all warps of
+ * the block through a ring of numbers in shared memory. At the end of its tile t it writes the number of the block's tile t + own,
+ * and asks for the next one, so that a number has as long to come as that lane needs for a tile. A warp that goes on reads
+ * its number, and says that it has.
+ *
+ * Nothing waits for ever: whatever the block does in tile t depends on what it does in tiles up to t, as no lane works on several
+ * tiles at a time, and on having read the number of tile t. That is written when the asking lane has ended tile t - own, and
+ * space for it is free when all warps have read the number of tile t - slots, thus ended tile t - slots - 1.
+ *
+ * An mbarrier shows the parity of its phase alone. A number is written to a slot when all warps have read the one before it
+ * there, and a warp reads all numbers, so neither waits for a phase while the one after the next is complete.
+ *
+ * A block that is given a number behind the last tile asks no more. So a launch asks as often as there are tiles in the counter and
+ * blocks, and the counter, which begins again at 0 behind so many, is 0 for the next launch. */
+#include "lower/passes.h"
+#include "plan/assign.h"
+
+enum { SLOTS_LEAST = 4, SLOT_BYTES = 4 };
+
+/* The index of the lane that asks: one that loads, as it is ahead of others. NONE: replicas take tiles in round robin, so none of
+ * them ends each tile. */
+static int asking_lane(const struct kernel *k)
+{
+	int found = NONE;
+
+	for (int i = 0; i < k->lanes.n; i++) {
+		const struct klane *l = &k->lanes.v[i];
+
+		if (l->replicas > 1)
+			continue;
+		if (found == NONE)
+			found = i;
+		for (int x = 0; x < l->entries.n; x++)
+			if (stask_at(k, l->entries.v[x].task)->kind == TASK_LOAD)
+				return i;
+	}
+	return found;
+}
+
+/* The lane that asks may be ahead of others by as many tiles as a ring has versions. */
+static int slots_needed(const struct kernel *k, int own)
+{
+	int most = SLOTS_LEAST, slots = SLOTS_LEAST;
+
+	for (int i = 0; i < k->rings.n; i++)
+		most = (int)max_i64(most, k->rings.v[i].versions);
+	while (slots < most + own)
+		slots *= 2;
+	return slots;
+}
+
+static enum err_code refuse(const struct kernel *k, const char *why, struct err *e)
+{
+	return err_set(e, ERR_ILLEGAL, k->plan->grid_loc, "tiles cannot be dynamic: %s", why);
+}
+
+enum err_code lower_taken(struct kernel *k, struct err *e)
+{
+	struct role_taken *x = &k->taken;
+	int own = plan_own_tiles(&k->arena, k->plan, k->phase);
+
+	*x = (struct role_taken){ .lane = NONE };
+	if (!k->plan->grid.dynamic)
+		return OK;
+	if (k->target->shared.polled)
+		return refuse(k, "their numbers go through mbarriers, which the machine does not have", e);
+	for (int i = 0; i < k->lanes.n; i++)
+		if (shifts_tiles(&k->lanes.v[i]))
+			return refuse(k, arena_strf(&k->arena, "lane '%s' has offsets in the tile loop, and works on a tile before the one "
+				"in front of it ends", k->plan->lanes.v[k->lanes.v[i].lane].name), e);
+	x->lane = asking_lane(k);
+	if (x->lane == NONE)
+		return refuse(k, "all lanes have replicas, and one lane that has each tile must ask for the next", e);
+	x->own = own;
+	x->blocks = plan_eus(k->plan, k->phase);
+	x->tiles = k->plan->graph->grids[k->phase].total;
+	x->slots = slots_needed(k, own);
+	for (int i = 0; i < k->lanes.n; i++)
+		x->warps += k->lanes.v[i].warps;
+	k->shared_bytes = round_up(k->shared_bytes, k->target->shared.flag);
+	x->offset = k->shared_bytes;
+	k->shared_bytes += (int64_t)x->slots * (2 * k->target->shared.flag + SLOT_BYTES);
+	return OK;
+}
