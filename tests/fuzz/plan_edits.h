@@ -271,7 +271,7 @@ static enum err_code edit_grid(struct session *s, struct err *e)
 {
 	struct grid_plan g = { .eus = next_number(s, -1, 3), .raster = (enum raster)
 		next_number(s, 0, 1), .group = next_number(s, 0, 3), .longest_first =
-		next_number(s, 0, 1), .section = next_number(s, -1, 4), .cluster = next_number(s, 0, 3),
+		next_number(s, 0, 1), .section = next_number(s, -1, 4), .dynamic = next_number(s, 0, 1), .cluster = next_number(s, 0, 3),
 		.along = NONE };
 
 	if (g.cluster > 1)

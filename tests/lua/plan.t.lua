@@ -154,6 +154,9 @@ plan:grid{section = 200}
 is(statements(plan),
   'plan:grid{raster="columns", group=4, eus=100, longest_first=true, section=200, cluster=2}\n',
   "  sections of what is ordered longest first")
+plan:grid{cluster = 1, dynamic = true}
+is(statements(plan), 'plan:grid{raster="columns", group=4, eus=100, longest_first=true, section=200, dynamic=true}\n', "  by a counter")
+plan:grid{dynamic = false}
 plan:grid{raster = "rows", group = 1, longest_first = false, cluster = 1}
 is(statements(plan), 'plan:grid{raster="rows", group=1, eus=100}\n', "  and back: without longest_first there are no sections")
 plan:grid{cluster = 2, along = "n"}
@@ -992,6 +995,8 @@ bad("plan:grid{longest_first = 1}", "grid: longest_first must be true or false, 
 bad("plan:grid{section = 5}", "a section is for longest_first, which orders its tiles")
 bad("plan:grid{longest_first = false, section = 5}", "a section is for longest_first, which orders its tiles")
 bad("plan:grid{longest_first = true, section = -1}", "grid: section must be an integer from 0 to 1048576, got -1")
+bad("plan:grid{dynamic = 1}", "grid: dynamic must be true or false, got 1")
+bad("plan:grid{dynamic = true, cluster = 2}", "EUs of a cluster take neighbouring tiles together: with dynamic, cluster is 1, not 2")
 bad("plan:split('m')", "split: ways must be an integer from 1 to 2147483647, got nothing")
 bad("plan:split('m', 17)", "a split has 1 to 16 ways, not 17")
 bad("plan:split('m', 3)", "'mma' cannot be split 3 ways along 'm': its tile has 128 there")

@@ -455,6 +455,12 @@ local function wild_split(plan, info)
   end
 end
 
+-- Tiles by a counter, of some of the plans that can have them. No random number: other plans stay as they were.
+local function take_tiles(plan)
+  if not plan:script():find "eus=2" then return end
+  if pcall(plan.grid, plan, {dynamic = true}) and not plan:check() then plan:grid{dynamic = false} end
+end
+
 -- An axis along which clusters may lie, or false: that of the raster.
 local function cluster_axis(bound)
   local axes = {}
@@ -484,6 +490,7 @@ function M.try_wild(name, bound, tile)
   good, why = make_legal(plan, info)
   if not good then return nil, why end
   vary_waits(plan, info)
+  take_tiles(plan)
   return plan, info
 end
 
@@ -507,6 +514,7 @@ local function try(name, spread)
   local good, why = make_legal(plan, info)
   if not good then return nil, why end
   vary_waits(plan, info)
+  take_tiles(plan)
   return plan, info
 end
 
