@@ -504,6 +504,16 @@ static int plan_direct_l(lua_State *L)
 	return 0;
 }
 
+/* plan:swap(product) */
+static int plan_swap_l(lua_State *L)
+{
+	struct history *h = plan_arg(L, "swap");
+	const char *product = check_text(L, 2, "swap", "product");
+
+	EDIT(swap, h, product);
+	return 0;
+}
+
 /* plan:split_off(value, task[, steps]); plan:cut is its deprecated name */
 static int plan_split_off_l(lua_State *L)
 {
@@ -747,7 +757,7 @@ void lua_open_plan(lua_State *L)
 		{ "append", plan_append_l }, { "remove", plan_remove_l }, { "move", plan_move_l }, { "insert", plan_insert_l },
 		{ "lane", plan_lane_l }, { "wait", plan_wait_l }, { "unwait", plan_unwait_l }, { "buffers", plan_buffers_l },
 		{ "fill_waits", plan_fill_waits_l }, { "grid", plan_grid_l }, { "split", plan_split_l },
-		{ "split_off", plan_split_off_l }, { "fetch", plan_fetch_l }, { "direct", plan_direct_l },
+		{ "split_off", plan_split_off_l }, { "fetch", plan_fetch_l }, { "direct", plan_direct_l }, { "swap", plan_swap_l },
 		{ "alias", plan_alias_l }, { "propagate", plan_propagate_l },
 		{ "cut", plan_split_off_l }, { "place", plan_alias_l },	/* deprecated names */
 		{ "undo", plan_undo_l }, { "redo", plan_redo_l }, { "copy", plan_copy_l }, { "check", plan_check_l },

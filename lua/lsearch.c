@@ -39,7 +39,7 @@ static void check_wanted(lua_State *L, int idx, const struct program *p, struct 
 	}
 }
 
-/* core.search(bound, device, tile, measured) */
+/* core.search(bound, device, tile, measured, swapped) */
 static int search_new_l(lua_State *L)
 {
 	struct host *h = enter(L);
@@ -49,9 +49,12 @@ static int search_new_l(lua_State *L)
 	void **box;
 	struct err e;
 
-	lua_settop(L, 4);
+	lua_settop(L, 5);
 	check_wanted(L, 3, p, &want);
 	want.measured = lua_toboolean(L, 4);
+	want.swapped = lua_toboolean(L, 5);
+	if (want.swapped && !search_swaps(p, d))
+		return 0;
 	box = box_new(L, SEARCH_CLASS, 2);
 	keep(L, -1, 1, 1);
 	keep(L, -1, 2, 2);

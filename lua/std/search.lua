@@ -21,6 +21,7 @@ local CHECKED <const> = 64                             -- of the best plans, if 
 local AHEAD <const>, AHEAD_AT_ONCE <const> = 8, 2        -- of the best plans so far, compiled while others are searched, and at a time ...
 local AHEAD_SECONDS <const> = 0.4                      -- ... of so many seconds
 local OPERANDS <const> = 32                            -- of the best plans, tried with operands made or fetched otherwise
+local SWAPS <const>, CLEARLY <const> = 8, 0.03         -- plans with operands exchanged, at most; and what they must bring in the model
 local IN_VAIN <const> = 4                              -- ... unless the first few have none that could be
 
 local known = {"seconds", "trials", "measure", "tile", "seed", "fresh", "show", "progress", "compile", "fetch"}
@@ -291,6 +292,34 @@ local function with_other_operands(s, bound, device, o)
   return list
 end
 
+-- The best plans with operands of products exchanged (src/search/swaps.h), of which the search itself knows nothing: a list as
+-- with_other_operands has it, of those that are clearly faster than its best and these others. It is empty for most programs.
+local function with_swaps(s, others, bound, device, o, measured)
+  local other, list = core.search(bound, device, o.tile, measured, true), {}
+  if not other then return list end
+  other:run(math.tointeger(math.min(number(o, "trials", SIMULATED), SIMULATED)), number(o, "seconds", 60))
+  local best = s:found()[1]
+  local least = math.min(best and best.priced and best.seconds or math.huge, others[1] and others[1].predicted or math.huge)
+  for rank, x in ipairs(other:found()) do
+    if rank > SWAPS or not x.priced or x.seconds > (1 - CLEARLY) * least then break end
+    local plan = rebuild(bound, device, other:plan(x.trial))
+    if plan:check() then
+      local traits = changed_traits(x.traits, plan)
+      traits.made = 3
+      list[#list + 1] = {plan = plan, predicted = x.seconds, traits = traits}
+    end
+  end
+  return list
+end
+
+-- All candidates but the search's own, the fastest first.
+local function other_plans(s, bound, device, o, measured)
+  local list = with_other_operands(s, bound, device, o)
+  table.move(with_swaps(s, list, bound, device, o, measured), 1, SWAPS, #list + 1, list)
+  table.sort(list, function(a, b) return a.predicted < b.predicted end)
+  return list
+end
+
 -- The best plan that check() accepts, too. The search itself checks the plan and prices its kernel, but leaves out the proof
 -- that the kernel is right, and takes plans without a kernel last. Plans with other operands come by their time. With o.compile: the
 -- best whose kernel the compiler makes well (unspilled.lua). nil and why not: check() refuses each of the best.
@@ -426,7 +455,7 @@ local function search(bound, device, found, o, watch)
   local s, ended, counts, only = find(bound, device, o, found and math.maxinteger or most, ahead, watch)
   if not s then return nil, ended end
   if only then return answer(only, counts, ended, endings.repaired, {history = history_of{s}, measurements = {}}) end
-  local searches, others = {s}, ended == "interrupted" and {} or with_other_operands(s, bound, device, o)
+  local searches, others = {s}, ended == "interrupted" and {} or other_plans(s, bound, device, o, found ~= nil)
   local m = found and ended ~= "interrupted" and measure(searches, others, bound, device, found, counts, o, most, ahead, watch) or nil
   for _, compiling in pairs(ahead or {}) do
     if compiling then compiling:drop() end

@@ -181,6 +181,18 @@ static void put_pack_end(struct print *c, const struct role_op *o)
 	put(c, "}");
 }
 
+/* The word of a pair. One that no product makes, but that must stand where it is, is multiplied by 1. */
+static const char *pair_word(struct print *c, const struct role_op *o)
+{
+	const char *text = pair_text(c, o->u.pack.type, o->u.pack.value, o->u.pack.ordered);
+
+	if (!o->u.pack.ordered || o->u.pack.value->kind == VAL_OP)
+		return text;
+	c->ordered_pairs = true;
+	return arena_strf(c->a, "mul_pair_%s_here(%s, %s)", dtype_name(o->u.pack.type), text,
+		o->u.pack.type == DT_BF16 ? "0x3f803f80u" : "0x3c003c00u");
+}
+
 static void print_pack(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.pack.to.frag;
@@ -201,7 +213,7 @@ static void print_pack(struct print *c, const struct role_op *o)
 	if (begin_reads(c, o->u.pack.value))
 		put_reads(c, "\t");
 	if (o->u.pack.pairs) {
-		put(c, "\t%s %s = %s; }", each_word(c, f), word, pair_text(c, o->u.pack.type, o->u.pack.value, o->u.pack.ordered));
+		put(c, "\t%s %s = %s; }", each_word(c, f), word, pair_word(c, o));
 		if (is_tested(o->u.pack.inside))
 			put(c, "\t%sif (!(%s)) %s &= e%s ? 0xffffu : 0xffff0000u;", each(c, f, "e"), num(c, o->u.pack.inside), word,
 				frag_words_together(f) > 1 ? " & 1" : "");

@@ -642,12 +642,17 @@ enum err_code graph_build(struct mem *mem, const struct program *p, const struct
 	(*out)->directs = ARENA_ARRAY(&(*out)->arena, how->ndirects, const char *);
 	for (int i = 0; i < how->ndirects; i++)
 		(*out)->directs[(*out)->ndirects++] = arena_strdup(&(*out)->arena, how->directs[i].value);
+	(*out)->swaps = ARENA_ARRAY(&(*out)->arena, how->nswaps, const char *);
+	for (int i = 0; i < how->nswaps; i++)
+		(*out)->swaps[(*out)->nswaps++] = arena_strdup(&(*out)->arena, how->swaps[i].product);
 	code = how->nsplit_offs ? program_split_off(&(*out)->arena, p, how->split_offs, how->nsplit_offs,
 		&(*out)->program, e) : OK;
 	if (!code && how->nfetches)
 		code = program_fetch(&(*out)->arena, (*out)->program, how->fetches, how->nfetches, &(*out)->program, e);
 	if (!code && how->ndirects)
 		code = program_direct(&(*out)->arena, (*out)->program, how->directs, how->ndirects, &(*out)->program, e);
+	if (!code && how->nswaps)
+		code = program_swap(&(*out)->arena, (*out)->program, how->swaps, how->nswaps, &(*out)->program, e);
 	code = code ? code : build(*out, how, e);
 	if (code) {
 		graph_free(*out);

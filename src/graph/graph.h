@@ -108,6 +108,8 @@ struct shaping {
 	int nfetches;
 	const struct direct *directs;	/* values that tasks make where products take them */
 	int ndirects;
+	const struct swap *swaps;	/* products whose operands are exchanged */
+	int nswaps;
 	const struct split *splits;	/* of the tasks, those that are split off or fetch among them */
 	int nsplits;
 	const struct alias *aliases;
@@ -121,13 +123,15 @@ int split_all(const struct program *p, const struct shaping *how, int axis, int 
 
 struct graph {
 	struct arena arena;
-	const struct program *program;	/* borrowed, outlives the graph; with split_offs, fetches and directs applied */
+	const struct program *program;	/* borrowed, outlives the graph; with split_offs, fetches, directs and swaps applied */
 	const char **split_offs;	/* of its last tasks but nfetches, which are split off from others: the values' names */
 	int nsplit_offs;
 	const char **fetches;		/* of its last tasks, which fetch operands: the values' names */
 	int nfetches;
 	const char **directs;		/* names of values that are made where products take them */
 	int ndirects;
+	const char **swaps;		/* names of products whose operands are exchanged */
+	int nswaps;
 	struct tiling tiling;		/* as asked for */
 	struct extents extents;
 	VEC(struct stask) tasks;	/* in program order */

@@ -205,7 +205,8 @@ enum err_code record_apply(struct history *h, struct plan *p, const struct recor
 	case EDIT_REMOVE:
 		return apply_remove(h, p, r, e);
 	case EDIT_APPEND: case EDIT_MOVE:
-	case EDIT_SPLIT_OFF: case EDIT_FETCH: case EDIT_DIRECT: case EDIT_SPLIT: case EDIT_ALIAS: case EDIT_PROPAGATE: case EDIT_RESTART:
+	case EDIT_SPLIT_OFF: case EDIT_FETCH: case EDIT_DIRECT: case EDIT_SWAP:
+	case EDIT_SPLIT: case EDIT_ALIAS: case EDIT_PROPAGATE: case EDIT_RESTART:
 		break;			/* of the graph: replay_graph */
 	}
 	return OK;
@@ -223,6 +224,7 @@ struct shapings {
 	VEC(struct split_off) split_offs;
 	VEC(struct fetch) fetches;
 	VEC(struct direct) directs;
+	VEC(struct swap) swaps;
 	VEC(struct split) splits;
 	VEC(struct alias) aliases;
 };
@@ -321,10 +323,28 @@ static enum err_code read_direct(struct history *h, const struct record *r, stru
 	return OK;
 }
 
+static enum err_code read_swap(struct history *h, const struct record *r, struct shapings *x, struct err *e)
+{
+	const struct program *p = h->base->program;
+	int task = program_find_task(p, r->name), node;
+
+	if (task == NONE)
+		return err_set(e, ERR_INPUT, r->loc, "program '%s' has no task '%s'", p->name, r->name);
+	if (p->tasks.v[task].kind != TASK_MMA)
+		return err_set(e, ERR_INPUT, r->loc, "'%s' is no product: it has no operands to exchange", r->name);
+	node = p->tasks.v[task].nodes.v[p->tasks.v[task].nodes.n - 1];
+	for (int i = 0; i < x->swaps.n; i++)
+		if (x->swaps.v[i].node == node)
+			return err_set(e, ERR_INPUT, r->loc, "the operands of '%s' are exchanged already", r->name);
+	VEC_PUSH(&h->arena, &x->swaps, ((struct swap){ node, r->name, r->loc }));
+	return OK;
+}
+
 static struct shaping shaping_of(const struct shapings *x)
 {
 	return (struct shaping){ .split_offs = x->split_offs.v, .nsplit_offs = x->split_offs.n, .fetches = x->fetches.v,
-		.nfetches = x->fetches.n, .directs = x->directs.v, .ndirects = x->directs.n, .splits = x->splits.v,
+		.nfetches = x->fetches.n, .directs = x->directs.v, .ndirects = x->directs.n, .swaps = x->swaps.v, .nswaps = x->swaps.n,
+		.splits = x->splits.v,
 		.nsplits = x->splits.n, .aliases = x->aliases.v, .naliases = x->aliases.n };
 }
 
@@ -377,6 +397,9 @@ static enum err_code replay_graph(struct history *h, const struct record *log, i
 	for (int i = records_first(log, n); i < n; i++)
 		if (log[i].kind == EDIT_DIRECT)
 			TRY(read_direct(h, &log[i], &x, e));
+	for (int i = records_first(log, n); i < n; i++)
+		if (log[i].kind == EDIT_SWAP)
+			TRY(read_swap(h, &log[i], &x, e));
 	for (int i = records_first(log, n); i < n; i++) {
 		const struct record *r = &log[i];
 

@@ -94,6 +94,12 @@ static void print_directs(const struct graph *g, struct buf *out)
 		buf_printf(out, "%s\"%s\"%s", i ? ", " : "plan:direct{", g->directs[i], i + 1 == g->ndirects ? "}\n" : "");
 }
 
+static void print_swaps(const struct graph *g, struct buf *out)
+{
+	for (int i = 0; i < g->nswaps; i++)
+		buf_printf(out, "plan:swap(\"%s\")\n", g->swaps[i]);
+}
+
 static bool is_split_alike(const struct graph *g, int a, int b)
 {
 	const struct stask *x = &g->tasks.v[a], *y = &g->tasks.v[b];
@@ -259,6 +265,7 @@ void plan_script(const struct plan *p, struct buf *out)
 	print_split_offs(p->graph, out);
 	print_fetches(p->graph, out);
 	print_directs(p->graph, out);
+	print_swaps(p->graph, out);
 	print_splits(p, out);
 	print_aliases(p->graph, out);
 	print_lanes(p, out);

@@ -10,6 +10,7 @@
 #include "search/limits.h"
 #include "search/neighbours.h"
 #include "search/starts.h"
+#include "search/swaps.h"
 #include "target/target.h"
 
 enum {
@@ -51,7 +52,14 @@ struct search {
 	int best;			/* candidate; NONE */
 	int found;
 	int most;			/* plans that may be simulated */
+	struct swap *swaps;		/* of the program's products; the space has the program that these make */
+	int nswaps;
 };
+
+bool search_swaps(const struct program *p, const struct vdevice *d)
+{
+	return swaps_find(NULL, p, d, NULL) > 0;
+}
 
 enum err_code search_new(struct mem *mem, const struct program *p, const struct vdevice *d,
 	const struct wanted *want, struct search **out, struct err *e)
@@ -66,6 +74,12 @@ enum err_code search_new(struct mem *mem, const struct program *p, const struct 
 	s->measured = want && want->measured;
 	if (!p->phases.n)
 		return err_set(e, ERR_INPUT, NOWHERE, "program '%s' has nothing to schedule", p->name);
+	if (want && want->swapped) {
+		s->nswaps = swaps_find(&s->arena, p, d, &s->swaps);
+		if (!s->nswaps)
+			return err_set(e, ERR_INPUT, NOWHERE, "no product of '%s' has a second operand that is made of loads", p->name);
+		TRY(program_swap(&s->arena, p, s->swaps, s->nswaps, &p, e));
+	}
 	TRY(space_init(&s->space, &s->arena, mem, p, d, want, &s->ev.graph, e));
 	space_starts(&s->space, &s->arena, &s->batch);
 	if (!s->space.has_products)
@@ -577,6 +591,8 @@ enum err_code search_script(struct search *s, int trial, const struct stop *stop
 	const struct choice *c = &s->tried.v.v[trial].choice;
 
 	TRY(evaluator_build(&s->ev, c, stop, e));
+	for (int i = 0; i < s->nswaps; i++)
+		buf_printf(out, "plan:swap(\"%s\")\n", s->swaps[i].product);
 	plan_script(s->ev.plan, out);
 	*tile = c->tiling;
 	evaluator_release(&s->ev);

@@ -34,6 +34,8 @@ struct search_result {
  * can fail, so that the caller can free it. ERR_INPUT: the program has nothing to schedule, or as of space_init. */
 NODISCARD enum err_code search_new(struct mem *mem, const struct program *p,
 	const struct vdevice *d, const struct wanted *want, struct search **out, struct err *e);
+/* Is there something to exchange (wanted.swapped)? */
+bool search_swaps(const struct program *p, const struct vdevice *d);
 void search_free(struct search *s);
 
 /* Try the next candidate. *more is false when there is none left. A candidate that is not legal is no error.

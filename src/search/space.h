@@ -84,6 +84,7 @@ struct dim {
 /* What the caller asks for: n[axis] extents of an axis; n[axis] 0: the space decides. */
 struct wanted {
 	bool measured;			/* plans will be measured: good ones get the price of their kernels */
+	bool swapped;			/* products have their operands exchanged where that may pay (swaps.h) */
 	int n[AXES_MAX];
 	int64_t extent[AXES_MAX][EXTENTS_MAX];
 };

@@ -401,6 +401,16 @@ struct direct {
 NODISCARD enum err_code program_direct(struct arena *a, const struct program *p, const struct direct *directs, int n,
 	const struct program **out, struct err *e);
 
+/* The same program in which the operands of these products are exchanged. Ids stay as there. ERR_INPUT: a product expands its first
+ * operand. */
+struct swap {
+	int node;
+	const char *product;		/* the name of its task */
+	struct srcloc loc;
+};
+NODISCARD enum err_code program_swap(struct arena *a, const struct program *p, const struct swap *swaps, int n,
+	const struct program **out, struct err *e);
+
 /* How an axis is used in a phase. */
 enum axis_role {
 	AXIS_UNUSED,

@@ -2,7 +2,7 @@
 # change their layout, offsets in the tile loop, trip counts, lengths, sizes at launch, hazards, additions in
 # memory, products of all types, and of operands that are computed in pairs.
 . tests/gpu/lib.sh
-for name in ${FEATURES:-stores handover layouts tile_offsets hazards trips lengths any additions targets pair_products}; do
+for name in ${FEATURES:-stores handover layouts tile_offsets hazards trips lengths any additions targets pair_products swap}; do
 	"$MILLRACE" "tests/lua/$name.t.lua" cuda >"$T/$name" 2>&1
 	t_is "$name.t.lua: $(grep -c '^ok' "$T/$name") checks" "$(grep -v '^ok' "$T/$name" |
 		grep -v '^1\.\.' | head -n 30)" ''

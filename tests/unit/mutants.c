@@ -337,6 +337,10 @@ int main(void)
 		"{x=2, g=2, w=2})");
 	check_plan_of("rmsnorm_gemm, split off", "return split_off(mr.examples.rmsnorm_gemm{m=64, n=64, k=128}, "
 		"{m=64, n=64, k=32}, 'squares', 'convert', 2, {x=2, g=2, w=2})");
+	check_plan_of("dequant_gemm, swapped", "return swapped(mr.examples.dequant_gemm{m=64, n=64, k=128, group=64}, "
+		"{m=64, n=64, k=64}, 'mma', {w=2, scale=2, a=2})");
+	check_order_of("dequant_gemm, swapped", "return swapped(mr.examples.dequant_gemm{m=64, n=64, k=128, group=64}, "
+		"{m=64, n=64, k=64}, 'mma', {w=2, scale=2, a=2})", "writes 'dequant' while 'mma'");
 	check_order_of("rmsnorm_gemm", "return simple(mr.examples.rmsnorm_gemm{m=64, n=64, k=128}, {m=64, n=64, k=32}, "
 		"{x=2, g=2, w=2})", "pairs that compilers may make before");
 	check_order_of("rmsnorm_gemm, split off", "return split_off(mr.examples.rmsnorm_gemm{m=64, n=64, k=128}, "

@@ -52,6 +52,17 @@ function P.split_off(bound, tile, value, task, steps, rings)
   return plan
 end
 
+-- The same, with the operands of a product exchanged.
+function P.swapped(bound, tile, product, rings)
+  local plan = mr.plan(bound:graph{tile = tile}, P.device)
+  plan:swap(product)
+  for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+  plan:buffers(rings)
+  plan:grid{eus = 1}
+  plan:fill_waits()
+  return plan
+end
+
 -- Products of single warps.
 function P.of_warps(bound, tile, rings)
   return P.plan(bound, tile, nil, {device = P.mma_sync, lanes = {{"c0", {warps = 2}}}, rings = rings})

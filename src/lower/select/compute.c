@@ -151,6 +151,24 @@ static bool is_operand_in_registers(const struct lowering *c, const struct stask
 	return is;
 }
 
+/* Does the task make the node of fields of packed words? */
+static bool is_of_fields(const struct lowering *c, const struct stask *s, int node)
+{
+	const struct node *n = &c->p->nodes.v[node];
+	bool is = n->op == OP_UNPACK;
+
+	for (int k = 0; k < node_arity(n) && n->task == s->task && !is; k++)
+		is = op_class(n->op) != CLASS_MOVE && is_of_fields(c, s, n->arg[k]);
+	return is && n->task == s->task;
+}
+
+/* Is the node a conversion of what an instruction makes of two elements at once, for a product that reads it in registers? */
+static bool is_operand_of_pairs(const struct lowering *c, const struct stask *s, int node)
+{
+	return c->k->target->pairs >> c->p->nodes.v[node].type & 1 && is_operand_in_registers(c, s, node) &&
+		(multiplies_pairs(c, s, node) || is_of_fields(c, s, node));
+}
+
 /* Is the node a conversion to pairs whose only user is the result of its sTask in registers, of a row that warps share, or an
  * operand of products? Then it is made there, and takes no registers of its own. Long rows take all that there are. */
 static bool packs_result(struct lowering *c, const struct stask *s, int node)
@@ -163,7 +181,7 @@ static bool packs_result(struct lowering *c, const struct stask *s, int node)
 	struct err e;
 
 	if (n->op != OP_CAST || buffer == NONE || has_ring(c, buffer) || (!c->k->target->frag.across_warps && !c->makes &&
-	    !(multiplies_pairs(c, s, node) && is_operand_in_registers(c, s, node))))
+	    !is_operand_of_pairs(c, s, node)))
 		return false;
 	for (int i = 0; i < t->nodes.n; i++) {
 		const struct node *other = &c->p->nodes.v[t->nodes.v[i]];
@@ -178,6 +196,15 @@ static bool packs_result(struct lowering *c, const struct stask *s, int node)
 		!conversion_next(c->k, s, node, &none, &d);
 }
 
+/* Is the node's value made where the task's result is packed? */
+static bool is_made_in_pack(struct lowering *c, const struct stask *s, int node)
+{
+	for (int user = only_user(c, s, node); user != NONE; user = only_user(c, s, user))
+		if (packs_result(c, s, user))
+			return true;
+	return false;
+}
+
 /* Nodes from this one to the reduction in registers, or the result in pairs, that can compute its elements, as its only user
  * is that, or an inlined node. 0: there is none. If the node has no layout the error is not lost, as in can_fuse. */
 static int find_inline_depth(struct lowering *c, const struct stask *s, int node)
@@ -190,7 +217,7 @@ static int find_inline_depth(struct lowering *c, const struct stask *s, int node
 	struct fold fold;
 
 	if (user == NONE || is_made_at_use(n->op) || is_fold(n->op) || n->op == OP_SET || n->op == OP_GET ||
-	    (n->op == OP_UNPACK && !c->makes) || n->op == OP_EXPAND || lay_out_node(c, s, node, &f, &e) || f.packed || conversion_next(c->k, s, node, &none, &d))
+	    (n->op == OP_UNPACK && !c->makes && !is_made_in_pack(c, s, node)) || n->op == OP_EXPAND || lay_out_node(c, s, node, &f, &e) || f.packed || conversion_next(c->k, s, node, &none, &d))
 		return 0;
 	if (c->inline_depth[user])	/* its own arguments need no conversion */
 		return c->inline_depth[user] < INLINE_DEPTH_MOST && !repeats_operand(&c->p->nodes.v[user]) ?
@@ -432,9 +459,9 @@ static enum err_code keep_in_registers(struct lowering *c, const struct kentry *
 		o->u.pack.value = value;
 		o->u.pack.type = b->type;
 		o->u.pack.inside = inside;
-		if (c->makes)
+		if (c->makes || is_of_fields(c, stask_of(c, x), b->node))
 			widen_reads(c, o);
-		if (c->makes || multiplies_pairs(c, stask_of(c, x), b->node))
+		if (c->makes || is_operand_of_pairs(c, stask_of(c, x), b->node))
 			pair_arithmetic(c, o);
 		o->u.pack.ordered = o->u.pack.pairs && is_operand_in_registers(c, stask_of(c, x), b->node);
 		return OK;

@@ -254,6 +254,11 @@ local function shape(plan, info)
   for _, name in ipairs(values(plan)) do
     if chance(0.6) and pcall(plan.split_off, plan, name, "last_" .. name, chance(0.3) and 2 or 1) then info.split_offs = info.split_offs + 1 end
   end
+  for _, t in ipairs(plan.tasks) do
+    if t.kind == "mma" and not t.name:find ".%." and chance(0.2) and pcall(plan.swap, plan, t.name) then
+      info.swaps = (info.swaps or 0) + 1
+    end
+  end
   if chance(0.3) then return end
   for _, name in ipairs(values(plan)) do
     for _, of in ipairs(values(plan, true)) do
@@ -598,6 +603,7 @@ function M.features(plan, info)
   add("warpgroups a lane", info.wide)
   add("waits", info.waits)
   if info.split_offs then add("split off", info.split_offs) end
+  if info.swaps then add("swapped", info.swaps) end
   if info.aliases then add("aliases", info.aliases) end
   for _, kind in ipairs{"issued", "complete", "distance"} do
     if info[kind] then add("waits", kind) end
