@@ -4,10 +4,10 @@
 --
 -- Searches rows of rows.py afresh on the attached device: those whose names have one of the patterns (Lua), or one of each kind (USUAL).
 -- Each gets its share of the seconds that are left of `total`, at most `seconds` for measuring. A line of each row: the milliseconds that
--- the model predicts of what it puts first; seconds until the first plan that is measured; the time of the best plan so far after 1, 2, 3, 4, 6 and 8
--- seconds over that of the last one, and after how many seconds it was within 5 and within 1 % of that; how many plans were
--- measured, the seconds of all, the answer's milliseconds, and why the search ended. The file gets each step of each curve: row, second, ms.
--- Needs python3.
+-- the model predicts of what it puts first; seconds until the first plan that is measured; the time of the best plan so far after 1, 2, 3,
+-- 4, 6 and 8 seconds over that of the last one, and after how many seconds it was within 5 and within 1 % of that; how many plans were
+-- measured, the seconds of all, the answer's milliseconds, and why the search ended. The file gets each step of each curve: row, second,
+-- ms. Needs python3.
 local mr = require "millrace"
 local core = require "millrace.core"
 local dir = arg[0]:match "^(.*/)" or "./"
@@ -80,7 +80,8 @@ local function search(row, seconds, csv)
   for i, at in ipairs(AT) do words[i] = ("%6s"):format(number(last and best_at(curve, at) and best_at(curve, at) / last.ms, "%.3f")) end
   print(("%-40s %9.4f %6s %s %6s %6s %5d %6.1f %9s %s"):format(row.case, (predicted or 0) * 1e3, number(curve[1] and curve[1].at, "%.2f"),
     table.concat(words, " "), number(last and seconds_within(curve, last.ms, 0.05), "%.2f"),
-    number(last and seconds_within(curve, last.ms, 0.01), "%.2f"), #r.measurements, took, number(r.measured and r.measured.ms, "%.4f"), r.ended))
+    number(last and seconds_within(curve, last.ms, 0.01), "%.2f"), #r.measurements, took,
+    number(r.measured and r.measured.ms, "%.4f"), r.ended))
   for _, x in ipairs(csv and curve or {}) do csv:write(("%s,%.3f,%.5f\n"):format(row.case:gsub(",", ";"), x.at, x.ms)) end
 end
 
@@ -88,8 +89,8 @@ if not mr.attached() then
   print "SKIP  no device is attached"
   os.exit(true)
 end
-print(("%-40s %9s %6s %6s %6s %6s %6s %6s %6s %6s %6s %5s %6s %9s %s"):format("row", "predicted", "first", "1 s", "2 s", "3 s", "4 s", "6 s",
-  "8 s", "5 %", "1 %", "plans", "all s", "ms", "ended"))
+print(("%-40s %9s %6s %6s %6s %6s %6s %6s %6s %6s %6s %5s %6s %9s %s"):format("row", "predicted", "first", "1 s", "2 s", "3 s", "4 s",
+  "6 s", "8 s", "5 %", "1 %", "plans", "all s", "ms", "ended"))
 local csv = options.csv and assert(io.open(options.csv, "w"))
 local began, failed = core.clock(), 0
 for i, row in ipairs(rows) do
