@@ -7,9 +7,11 @@
  *
  * - a product issued in an earlier iteration of a loop has ended only behind a wait that leaves nothing under way;
  * - products that accumulate to the same registers, without such a wait between them, are one stage; during it no
- *   instruction may write operands in registers of any of them.
+ *   instruction may write operands in registers of any of them;
+ * - of a stage that goes on in the next iteration ptxas may not see what ends behind a wait there that leaves some products
+ *   under way, so that sums which are read behind such a wait count as unfinished.
  *
- * A third rule is kept where the tree is built: where branches join, nothing is under way. */
+ * A fourth rule is kept where the tree is built: where branches join, nothing is under way. */
 #include "lower/passes.h"
 
 /* The steps of a region, in the order of an iteration. */
@@ -152,6 +154,84 @@ static void separate_stages(const struct iteration_order *t)
 	}
 }
 
+/* Does an sTask that is no product read or write registers that a product of the lane has for its sums? */
+static bool accesses_product(const struct iteration_order *t, const struct kentry *x)
+{
+	const struct stask *s = stask_at(t->k, x->task);
+
+	for (int pos = 0; pos < t->v->steps.n && !is_async_product(t->k, x->task); pos++) {
+		const struct kentry *m = entry_at(t, pos);
+		const struct stask *product = m && is_asynchronous(t, m) ? stask_at(t->k, m->task) : NULL;
+
+		for (int i = 0; product && i < product->writes.n; i++) {
+			int b = product->writes.v[i];
+
+			if (stask_reads(s, b) || ints_hold(s->writes.v, s->writes.n, b))
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool is_all_awaited_before(const struct kentry *x)
+{
+	return x && x->waits_groups && waits_for_all(&x->before);
+}
+
+static bool is_all_awaited_after(const struct kentry *x)
+{
+	return x && x->drains && waits_for_all(&x->after);
+}
+
+/* Does the stage of the product at step `from` go on in the next iteration? */
+static bool ends_later(const struct iteration_order *t, int from)
+{
+	for (int pos = from; pos < t->v->steps.n; pos++) {
+		const struct kentry *x = entry_at(t, pos);
+
+		if ((pos > from && is_all_awaited_before(x)) || is_all_awaited_after(x))
+			return false;
+	}
+	return true;
+}
+
+/* Does a wait in an iteration leave products under way before all are awaited, and is the sTask one that accesses
+ * registers of a product? */
+static bool some_are_awaited_first(const struct iteration_order *t)
+{
+	for (int pos = 0; pos < t->v->steps.n; pos++) {
+		const struct kentry *x = entry_at(t, pos);
+
+		if (is_all_awaited_before(x) || is_all_awaited_after(x))
+			return false;
+		if (x && x->waits_groups && x->before.groups_left[0] > 0 && accesses_product(t, x))
+			return true;
+	}
+	return false;
+}
+
+/* The wait stands before the first product of an iteration, so that what is under way at the end of the iteration before
+ * has overlapped with all of that. */
+static void end_with_iterations(const struct iteration_order *t)
+{
+	struct kentry *first = NULL;
+
+	for (int pos = 0; pos < t->v->steps.n && !first; pos++) {
+		struct kentry *x = entry_at(t, pos);
+
+		if (x && is_asynchronous(t, x))
+			first = x;
+	}
+	for (int from = 0; from < t->v->steps.n; from++) {
+		const struct kentry *m = entry_at(t, from);
+
+		if (!m || !is_asynchronous(t, m) || !ends_later(t, from) || !some_are_awaited_first(t))
+			continue;
+		first->waits_groups = true;
+		first->before.groups_left[0] = 0;
+	}
+}
+
 void lower_end_stages(struct kernel *k, struct klane *l)
 {
 	for (int loop = 0; loop < k->plan->graph->program->loops.n; loop++) {
@@ -159,5 +239,6 @@ void lower_end_stages(struct kernel *k, struct klane *l)
 
 		end_earlier_iterations(&t);
 		separate_stages(&t);
+		end_with_iterations(&t);
 	}
 }
