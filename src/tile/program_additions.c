@@ -224,18 +224,21 @@ static struct follows find_follows(struct program *p, const struct extents *x, i
 	return f;
 }
 
-/* Would each tile of the axis add the same, which is made of all of the axis? */
+/* Would each tile of the axis add the same, which, or where that is added, is made of all of the axis? */
 static bool is_added_by_each(const struct program *p, const struct node *add, const struct extents *x,
 	const struct follows *f, int axis)
 {
 	int value = add->arg[0];
+	bool from = false;
 
 	if (node_has_axis(&p->nodes.v[value], axis))
 		return extent_is_full(x, value, axis);
-	for (int k = 0; k < node_arity(add); k++)
+	for (int k = 0; k < node_arity(add); k++) {
 		if (f->varies[add->arg[k]])
 			return false;
-	return f->from[value];
+		from |= f->from[add->arg[k]];
+	}
+	return from;
 }
 
 /* Note the axis in the phases whose additions each tile of it would do. */
