@@ -557,19 +557,26 @@ struct frag lower_ring_slice(const struct stask *s, const struct ring *r)
 	return f;
 }
 
-/* The axis whose neighbours in the tensor are neighbours in the ring's rows; NONE: none. */
-static int axis_in_row(const struct kernel *k, const struct ring *r, const struct node *n)
+/* Of the last dimension's index the term of the axis whose neighbours in the tensor are neighbours in the ring's rows. NULL:
+ * there is none. */
+static const struct index_term *term_in_row(const struct kernel *k, const struct ring *r, const struct node *n)
 {
 	const struct program *p = k->plan->graph->program;
 	const struct tensor *t = &p->tensors.v[n->ref];
 	const struct index_expr *last = t->rank ? &n->index[t->rank - 1] : NULL;
+	const struct index_term *found = NULL;
 	int cols = r->shape.ncol, axis = cols ? r->shape.col[cols - 1] : NONE;
 
-	if (!last || last->value || axis == NONE || p->axes.v[axis].packs != NONE ||
-	    r->shape.col_share[cols - 1] != 1 || last->n != 1 || last->term[0].axis != axis ||
-	    last->term[0].coef != 1 || last->term[0].div != 1)
-		return NONE;
-	return axis;
+	if (!last || last->value || axis == NONE || p->axes.v[axis].packs != NONE || r->shape.col_share[cols - 1] != 1)
+		return NULL;
+	for (int i = 0; i < last->n; i++) {
+		const struct index_term *x = &last->term[i];
+
+		if (x->axis == axis && (found || x->coef != 1 || x->div != 1))
+			return NULL;
+		found = x->axis == axis ? x : found;
+	}
+	return found;
 }
 
 /* Do `run` of them begin at a multiple of that in the ring, and are all of one value of other axes of the columns, and
@@ -588,16 +595,19 @@ static bool in_runs(const struct kernel *k, const struct stask *s, const struct 
 }
 
 /* ... and in memory, too, where all of them are there or none? */
-static bool in_aligned_runs(const struct kernel *k, const struct node *n, int axis, int64_t run)
+static bool in_aligned_runs(const struct kernel *k, const struct node *n, const struct index_term *in_row, int64_t run)
 {
 	const struct program *p = k->plan->graph->program;
 	const struct tensor *t = &p->tensors.v[n->ref];
 	const struct index_expr *last = &n->index[t->rank - 1];
 
-	return !ends_within_tile(k->plan->graph, p->tasks.v[n->task].loop, axis) &&
-		axis_divisor(&p->axes.v[axis]) % run == 0 &&
+	for (int i = 0; i < last->n; i++)
+		if (&last->term[i] != in_row && last->term[i].coef % run)
+			return false;
+	return !ends_within_tile(k->plan->graph, p->tasks.v[n->task].loop, in_row->axis) &&
+		axis_divisor(&p->axes.v[in_row->axis]) % run == 0 &&
 		axis_divisor(&p->axes.v[t->dim[t->rank - 1]]) % run == 0 &&
-		last->k % run == 0 && last->term[0].mod % run == 0;
+		last->k % run == 0 && in_row->mod % run == 0;
 }
 
 static int element_bytes(const struct kernel *k, const struct stask *s)
@@ -622,11 +632,11 @@ int lower_copy_width(const struct kernel *k, int task)
 	const struct stask *s = stask_at(k, task);
 	const struct ring *r = lower_loaded_ring(k, task);
 	const struct node *n = last_node_of(k, s);
-	int bytes = element_bytes(k, s), axis = axis_in_row(k, r, n);
+	const struct index_term *in_row = term_in_row(k, r, n);
+	int bytes = element_bytes(k, s);
 
-	for (int run = axis == NONE || !bytes ? 1 : k->target->shared.chunk / bytes; run > 1 && run * bytes >= 4;
-	     run /= 2)
-		if (in_runs(k, s, r, axis, run) && in_aligned_runs(k, n, axis, run))
+	for (int run = !in_row || !bytes ? 1 : k->target->shared.chunk / bytes; run > 1 && run * bytes >= 4; run /= 2)
+		if (in_runs(k, s, r, in_row->axis, run) && in_aligned_runs(k, n, in_row, run))
 			return run;
 	return 1;
 }
@@ -638,11 +648,11 @@ int lower_unaligned_width(const struct kernel *k, int task)
 	const struct node *n = last_node_of(k, s);
 	const struct tensor *t = &k->plan->graph->program->tensors.v[n->ref];
 	const struct index_expr *last = t->rank ? &n->index[t->rank - 1] : NULL;
-	int bytes = element_bytes(k, s), axis = axis_in_row(k, r, n);
-	int run = bytes ? k->target->shared.chunk / bytes : 1;
-	bool plain = axis != NONE && r->shape.ncol == 1 && !last->term[0].mod;
+	const struct index_term *in_row = term_in_row(k, r, n);
+	int bytes = element_bytes(k, s), run = bytes ? k->target->shared.chunk / bytes : 1;
+	bool plain = in_row && last->n == 1 && r->shape.ncol == 1 && !in_row->mod;
 
-	return plain && run > 1 && bytes < 4 && in_runs(k, s, r, axis, run) ? run : 1;
+	return plain && run > 1 && bytes < 4 && in_runs(k, s, r, in_row->axis, run) ? run : 1;
 }
 
 /* The threads of a warp copy to contiguous bytes, so they must have complete rows of complete panels; and all warps of
