@@ -38,6 +38,26 @@ end
 
 ---- what is allowed --------------------------------------------------------------------------------
 
+-- Points and how many of them each centre gets: where to count is made of all of k, along which the points are added.
+do
+  local bound = mr.program("centres", function(p)
+    local m, n, k = p:axes("m", "n", "k")
+    local X, Y, S, N = p:input("X", {m, k}), p:input("Y", {n, k}), p:output("S", {n, k}, "f32"), p:output("N", {n}, "i32")
+    zeros(p, S, n, k)
+    zeros(p, N, n)
+    p:phase("assign", function()
+      local x = p:load("load_x", X)
+      local c = p:mma("mma", x, p:load("load_y", Y))
+      local at = p:task("greatest", function()
+        return mr.where(c:eq(c:rowmax(n)), n:index(), n.size):rowmin(n)
+      end)
+      S:add("add_s", p:task("widen", function() return x:to "f32" end), {at, k})
+      N:add("add_n", p:task("ones", function() return m:index() * 0 + 1 end), {at})
+    end)
+  end){m = 40, n = 24, k = 32}
+  check("sums and counts by index", bound, {m = 16, n = 8})
+end
+
 -- Each tile's part is rounded, here where parts cancel each other.
 local cancel = mr.program("cancel", function(p)
   local m, n = p:axes("m", "n")

@@ -439,6 +439,44 @@ do
   under_way(plan, "no product waits for itself")
 end
 
+-- Two softmaxes in a loop: a product goes on in the next iteration, where scores are read while products are under way.
+do
+  local bound = mr.program("pair", function(p)
+    local m, n, d = p:axes("m", "n", "d")
+    local Q, K, V, O = p:input("Q", {m, d}), p:input("K", {n, d}), p:input("V", {n, d}), p:output("O", {m, d})
+    local q = p:load("load_q", Q)
+    local mx, o = {p:carry("mx1", {m}, -1e30), p:carry("mx2", {m}, -1e30)}, {p:carry("o1", {m, d}, 0), p:carry("o2", {m, d}, 0)}
+    p:loop(n, function()
+      local k, v = p:load("load_k", K), p:load("load_v", V)
+      local s = {p:mma("mma_s1", q, k), p:mma("mma_s2", q, k)}
+      for i = 1, 2 do
+        local pr, alpha = p:task("softmax" .. i, function()
+          local new = mr.max(mx[i], s[i]:rowmax(n))
+          local pr, alpha = mr.exp2((s[i] - new) * i), mr.exp2((mx[i] - new) * i)
+          mx[i]:set(new)
+          return pr:to "bf16", alpha
+        end)
+        p:task("rescale" .. i, function() o[i]:set(o[i] * alpha) end)
+        o[i]:add(p:mma("mma_o" .. i, pr, v))
+      end
+    end)
+    O:store("store_o", p:task("finish", function() return o[1] - o[2] end))
+  end){m = 128, n = 512, d = 64}
+  local plan = mr.plan(bound:graph{tile = {m = 64, n = 128, d = 64}}, mr.device "h200")
+  plan:lane("p0", {warps = 1})
+  plan:lane("c0", {warps = 8})                            -- in two columns, so that weights lie in shared memory
+  plan:buffers{k = 3, v = 3}
+  for _, name in ipairs{"load_q", "load_k", "load_v"} do plan:append(name, {lane = "p0"}) end
+  for _, x in ipairs{{"mma_s1"}, {"mma_o2"}, {"mma_s2", 1}, {"softmax1"}, {"rescale1"}, {"mma_o1"}, {"softmax2", 1}, {"rescale2", 1}, {"finish"}, {"store_o"}} do
+    plan:append(x[1], {lane = "c0", at = x[2]})
+  end
+  plan:fill_waits()
+  local text = plan:kernel().text
+  tap.like(between(text, "task 'mma_s1', iteration j_0", "product"), "groups_wait until 0", "no product is under way where such an iteration begins")
+  tap.like(between(text, "task 'softmax1', iteration j_0", "map"), "groups_wait until 2", "  and behind it those that the sTask does not need")
+  under_way(plan, "no product waits for itself")
+end
+
 -- A wait for a product that an earlier wait saw complete.
 do
   local bound = mr.program("two", function(p)

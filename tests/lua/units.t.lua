@@ -308,4 +308,21 @@ do
   kernel("keys that others have seen", plan, {"threads have copied what others have signaled"})
 end
 
+-- The last index may add blocks: the heads of a row beside each other. So many elements are copied at once as all that is added,
+-- and the size of the row, are multiples of.
+for _, x in ipairs{{16, 0, 8}, {16, 4, 4}, {12, 0, 4}, {10, -2, 2}, {9, 0, 1}, {16, 1, 1}} do
+  local size, shift, width = table.unpack(x)
+  local bound = mr.program("heads", function(p)
+    local m, h, d = p:axes("m", "h", "d")
+    local e = p:axis("e", 3 * size)
+    local X, Y = p:input("X", {m, e}), p:output("Y", {h, m, d})
+    p:batch(h)
+    Y:store("store_y", p:load("load_x", X, {m, h * size + d + shift}))
+  end){m = 40, h = 3, d = size}
+  local plan = schedule(bound, {m = 16, d = size}, {load = {seu = "cuda"}, store = {seu = "cuda"}})
+  local how = width > 1 and ("%d at once"):format(width) or "one by one"
+  tap.like(tostring(plan:kernel()):match "load_threads X[^\n]*", how, ("heads of %d, %d behind: %s"):format(size, shift, how))
+  random_plans.correct(tap, "  the plan", plan, {1, 2})
+end
+
 tap.done_testing()
