@@ -308,7 +308,7 @@ do
   kernel("keys that others have seen", plan, {"threads have copied what others have signaled"})
 end
 
--- The last index may add blocks: the heads of a row beside each other. So many elements are copied at once as all that is added,
+-- The last index may add blocks: the heads of a row next to each other. So many elements are copied at once as all that is added,
 -- and the size of the row, are multiples of.
 for _, x in ipairs{{16, 0, 8}, {16, 4, 4}, {12, 0, 4}, {10, -2, 2}, {9, 0, 1}, {16, 1, 1}} do
   local size, shift, width = table.unpack(x)
