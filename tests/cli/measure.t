@@ -179,7 +179,7 @@ FAKE_NVRTC_SERIALIZES=gemm_main t_cmd 'if all have their products serialized' 0 
 t_like '  they are measured nevertheless' "$(<"$T/out")" 'best	3	done	3'
 
 t_cmd 'the curve of a search' 0 "$MILLRACE" tests/perf/curve.lua total=20 seconds=1 "csv=$T/curve.csv" '^gemm 2048'
-t_like '  has a line of each row' "$(<"$T/out")" '^gemm 2048 x 2048 x 2048 +0\.0[0-9]+ +[0-9.]+ [0-9. ]+ [a-z]+$'
+t_like '  has a line of each row' "$(<"$T/out")" '^gemm 2048 x 2048 x 2048 +0\.0[0-9]+ +[0-9.]+ [-0-9. ]+ [a-z]+$'
 t_like '  and its steps' "$(<"$T/curve.csv")" '^gemm 2048 x 2048 x 2048,[0-9]+\.[0-9]{3},[0-9]+\.[0-9]{5}$'
 
 # A worker is killed while it compiles.

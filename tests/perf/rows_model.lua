@@ -7,9 +7,9 @@
 -- of spills, and codes of what the compiler did badly; then the best rival's milliseconds, if known (rivals-h200.txt: measured on one
 -- H200 SXM of 700 W, driver 580.159, CUDA 13.0, PyTorch 2.11, cuDNN, FlashAttention 3 and 4, mamba_ssm, in November 2026, in
 -- CUDA graphs over inputs of more than twice the L2; FlashAttention-4's backward at twice the heads, halved), its ratio to the
--- prediction, and the ratio that is the goal. Then come the rows predicted below their goals, with what binds. In the environment, SECONDS=5 is how long a
--- search takes in the model, DEVICE=h200 what it is for, PART=2/4 every fourth row, from the second on, PLANS=FOLDER where scripts of the
--- plans stay. Exits with 1 if a row has no plan, spills, is serialized, or is compiled for more than 5 s.
+-- prediction, and the ratio that is the goal. Then come the rows predicted below their goals, with what binds. In the environment,
+-- SECONDS=5 is how long a search takes in the model, DEVICE=h200 what it is for, PART=2/4 every fourth row, from the second on,
+-- PLANS=FOLDER where scripts of the plans stay. Exits with 1 if a row has no plan, spills, is serialized, or is compiled for more than 5 s.
 local mr = require "millrace"
 local core = require "millrace.core"
 local dir = arg[0]:match "^(.*/)" or "./"
