@@ -156,7 +156,7 @@ static enum err_code check_flag(const struct check *c, const struct role_flag *f
 	return OK;
 }
 
-/* The n-th range of shared memory in use: rings, then flags, then stagings, then counters; false: there are fewer. */
+/* The n-th range of shared memory in use: rings, then flags, then stagings, then numbers of tiles, then counters; false: there are fewer. */
 static bool range_at(const struct role_program *r, int n, int64_t *from, int64_t *to)
 {
 	if (n < r->rings.n) {
@@ -176,9 +176,64 @@ static bool range_at(const struct role_program *r, int n, int64_t *from, int64_t
 		*to = *from + r->stagings.v[n].warps * r->stagings.v[n].batches * r->stagings.v[n].bytes;
 		return true;
 	}
+	n -= r->stagings.n;
+	if (r->taken.lane != NONE && n-- == 0) {	/* of each slot two barriers and a number */
+		*from = r->taken.offset;
+		*to = *from + r->taken.slots * (int64_t)(8 + 8 + 4);
+		return true;
+	}
 	*from = r->counters;
 	*to = *from + r->ncounters * ROLE_COUNTER_BYTES;
-	return n == r->stagings.n && r->ncounters;
+	return n == 0 && r->ncounters;
+}
+
+/* The tile loop of a lane; NULL: it has offsets, and a loop of another kind. */
+static const struct role_op *tile_loop(const struct role *l)
+{
+	for (int i = 0; i < l->body.v.n; i++)
+		if (l->body.v.v[i]->what == DO_TILES)
+			return l->body.v.v[i];
+	return NULL;
+}
+
+static enum err_code report_tiles(const struct check *c, const char *what, int64_t is, int64_t should)
+{
+	return err_set(c->e, ERR_ILLEGAL, c->plan->grid_loc, "the kernel is wrong: %s: %lld, not %lld", what, (long long)is,
+		(long long)should);
+}
+
+/* Tiles by a counter: all lanes read their numbers, and one that has each tile asks for them, one tile or two ahead. Its ring then
+ * holds back nothing but that lane, by lanes that are behind it (lower/sync/taken.c): where the lanes cannot wait for each other
+ * without the ring, they cannot with it. */
+static enum err_code check_taken(const struct check *c)
+{
+	const struct role_taken *x = &c->r->taken;
+	bool by_counter = c->plan->grid.dynamic;
+	int asking = 0, warps = 0;
+
+	if (by_counter != (x->lane != NONE))
+		return report_tiles(c, "whether tiles are by a counter", x->lane != NONE, by_counter);
+	for (int i = 0; i < c->r->roles.n; i++) {
+		const struct role *l = &c->r->roles.v[i];
+		const struct role_op *o = tile_loop(l);
+		bool reads = o && o->u.region.taken;
+
+		if (reads != by_counter)
+			return report_tiles(c, "whether the lane takes tiles by a counter", reads, by_counter);
+		asking += reads && o->u.region.asks && l->replicas == 1;
+		warps += l->warps;
+	}
+	if (!by_counter)
+		return OK;
+	if (asking != 1)
+		return report_tiles(c, "the lanes that ask for tiles", asking, 1);
+	if (x->warps != warps)
+		return report_tiles(c, "the warps that read the number of a tile", x->warps, warps);
+	if (x->tiles != c->plan->graph->grids[c->phase].total || x->blocks != plan_eus(c->plan, c->phase))
+		return report_tiles(c, "the tiles of the phase", x->tiles, c->plan->graph->grids[c->phase].total);
+	if (x->own < 1 || x->own > 2 || x->slots <= x->own)
+		return report_tiles(c, "the slots of the numbers of tiles", x->slots, x->own + 1);
+	return OK;
 }
 
 /* Is x's buffer an alias of y's, or of what that is an alias of, in the same slots? Plays treat both as one memory. */
@@ -455,6 +510,7 @@ static enum err_code check_program(struct check *c)
 		TRY(check_ops(c, &c->r->roles.v[i].body));
 	TRY(names_check(c->a, &c->set, c->e));
 	TRY(check_memory(c));
+	TRY(check_taken(c));
 	find_plays(c);
 	return play_all(c);
 }

@@ -706,6 +706,14 @@ static void test_longest_first(void)
 	is_str(assigned_tiles(&b), " 3 0 | 2 1", "a section that has all tiles is as none");
 	b.plan->grid.section = 1;
 	is_str(assigned_tiles(&b), " 0 2 | 1 3", "sections of one: each in order, to the EU with the least");
+	b.plan->grid.section = 0;
+	b.plan->grid.dynamic = true;
+	is_str(assigned_tiles(&b), " 3 0 | 2 1", "by a counter, longest first: as without");
+	b.plan->grid.longest_first = false;
+	is_str(assigned_tiles(&b), " 0 2 | 1 3", "... in order: the EU with the shortest tile takes the next");
+	is_int(plan_own_tiles(&b.arena, b.plan, 0), 1, "... each asks for its second tile");
+	is_int(plan_most_tiles(&b.arena, b.plan, 0), 3, "... one may take all but the other's first");
+	b.plan->grid.dynamic = false;
 	bench_release(&b);
 
 	/* 40 tiles on 40 EUs make 40 classes; not all are played, but the slowest is */

@@ -437,8 +437,45 @@ static void test_interrupted(void)
 	bench_close(&b);
 }
 
+/* Tiles by a counter: what its ring is made of, and which lanes take part. */
+static void test_taken(void)
+{
+	struct bench b;
+	struct role_taken *x, was;
+
+	bench_open(&b, "local p = gemm({m=256, n=128, k=64}, {m=64, n=64, k=32}, 2, 1) p:grid{dynamic=true, eus=3} return p", 0);
+	x = &b.k->role->taken;
+	was = *x;
+	ok(!check_kernel(&b, NULL, &b.e), "tiles by a counter");
+	is_int(x->own, 2, "... of equal work, of which two are a block's own");
+	bench_data(&b);
+	ok(!bench_run(&b, &b.was, true), "... run on the CPU");
+	x->warps++;
+	ok(check_kernel(&b, NULL, &b.e), "... the ring waits for a warp that is not there: refused");
+	*x = was;
+	x->slots = 1;
+	ok(check_kernel(&b, NULL, &b.e), "... fewer slots than tiles that a block knows ahead: refused");
+	*x = was;
+	x->offset = 0;
+	ok(check_kernel(&b, NULL, &b.e), "... numbers in the memory of a ring: refused");
+	*x = was;
+	x->tiles--;
+	ok(check_kernel(&b, NULL, &b.e), "... a tile less than the grid has: refused");
+	*x = was;
+	x->lane = NONE;
+	ok(check_kernel(&b, NULL, &b.e), "... tiles from the start: refused");
+	*x = was;
+	for (int i = 0; i < b.k->role->roles.n; i++)
+		for (int k = 0; k < b.k->role->roles.v[i].body.v.n; k++)
+			if (b.k->role->roles.v[i].body.v.v[k]->what == DO_TILES)
+				b.k->role->roles.v[i].body.v.v[k]->u.region.asks = true;
+	ok(check_kernel(&b, NULL, &b.e), "... several lanes that ask: refused");
+	bench_close(&b);
+}
+
 int main(void)
 {
+	test_taken();
 	check_states_of("all states of a gemm, five iterations",
 		"return gemm({m=128, n=128, k=160}, {m=64, n=64, k=32}, 2, 1)", 1, 5, true);
 	check_states_of("all states of a gemm, three tiles",
