@@ -92,7 +92,7 @@ TESTS ?= $(sort $(wildcard tests/lua/*.t.lua tests/*/*.t))
 # Tests that take 5 s of processor time and more, but for a few that find much; the longest first. `make check` begins with
 # them, `make check-quick` leaves them out.
 lua_tests = $(patsubst %,tests/lua/%.t.lua,$(1))
-SLOW := $(call lua_tests,operators) $(B)/tests/torture $(call lua_tests,$(addprefix plans_,lengths shaped handover chains)) $(B)/tests/monkey \
+SLOW := $(call lua_tests,operators) $(B)/tests/torture $(call lua_tests,$(addprefix plans_,lengths shaped handover chains divided)) $(B)/tests/monkey \
 	$(call lua_tests,plans_wild plans_products shipped) tests/cli/searches.t $(call lua_tests,search families gfx942 gfx942_machine host improve) \
 	$(addprefix $(B)/tests/,verify broken mutants modulo) $(call lua_tests,reference trips tile_offsets handover lengths) \
 	$(B)/tests/starve $(call lua_tests,errors random_programs waits gather calibrate) $(B)/tests/oracle \

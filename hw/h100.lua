@@ -49,6 +49,8 @@ return {
     shared = {
       bytes = 232448,               -- 227 KiB, most a block can have; guide
       rate = 128,                   -- 32 banks of 4 bytes; guide
+      peer_rate = 14,               -- estimate: 16 in clusters of two, 13 of four, on an H800 (arXiv 2402.13499)
+      peer_latency = 900,           -- estimate: the 180 of a read there, an mbarrier, two fences at the scope of a cluster
     },
   },
 

@@ -262,7 +262,7 @@ void check_tiling(lua_State *L, int idx, const char *what, const struct program 
 {
 	char name[SHOW_MAX];
 
-	*out = (struct tiling){ { 0 } };
+	*out = (struct tiling){ 0 };
 	if (lua_type(L, idx) != LUA_TTABLE)
 		throw_type(L, idx, what, "table of tile extents");
 	idx = lua_absindex(L, idx);

@@ -401,7 +401,7 @@ static int plan_buffers_l(lua_State *L)
 	return 0;
 }
 
-/* plan:grid{raster=, group=, eus=, longest_first=, section=, dynamic=, cluster=, along=, chiplets=} */
+/* plan:grid{raster=, group=, eus=, longest_first=, section=, dynamic=, cluster=, along=, divide=, chiplets=} */
 static int plan_grid_l(lua_State *L)
 {
 	static const char *const rasters[] = { "rows", "columns" };	/* ORDER raster */
@@ -410,13 +410,14 @@ static int plan_grid_l(lua_State *L)
 	int64_t group = g.group, eus = g.eus, section = g.section, cluster = g.cluster, chiplets = g.chiplets;
 	const __typeof__(history_plan(h)->graph->program->axes) *axes = &history_plan(h)->graph->program->axes;
 	const char *names[AXES_MAX];
-	int raster = g.raster;
+	int raster = g.raster, divided = g.divided - 1;
 	char file[LUA_IDSIZE];
 	struct err e;
 
 	for (int i = 0; i < axes->n; i++)
 		names[i] = axes->v[i].name;
-	OPTIONS_CHECK(L, 2, "grid", "raster", "group", "eus", "longest_first", "section", "dynamic", "cluster", "along", "chiplets");
+	OPTIONS_CHECK(L, 2, "grid", "raster", "group", "eus", "longest_first", "section", "dynamic", "cluster", "along",
+		"divide", "chiplets");
 	option_name(L, 2, "grid", "raster", rasters, LEN(rasters), &raster);
 	option_integer(L, 2, "grid", "group", 1, 65536, &group);
 	option_integer(L, 2, "grid", "eus", 1, history_plan(h)->device->eus, &eus);
@@ -428,12 +429,16 @@ static int plan_grid_l(lua_State *L)
 	option_integer(L, 2, "grid", "cluster", 1, 64, &cluster);
 	if (is_freed(L, 2, "along") || (!option_name(L, 2, "grid", "along", names, axes->n, &g.along) && cluster == 1))
 		g.along = NONE;
+	if (is_freed(L, 2, "divide") ||
+	    (!option_name(L, 2, "grid", "divide", names, axes->n, &divided) && cluster == 1))
+		divided = NONE;
 	option_integer(L, 2, "grid", "chiplets", 1, 1024, &chiplets);
 	g.raster = (enum raster)raster;
 	g.group = (int)group;
 	g.eus = (int)eus;
 	g.section = (int)section;
 	g.cluster = (int)cluster;
+	g.divided = divided + 1;
 	g.chiplets = (int)chiplets;
 	raise_if(L, history_grid(h, &g, here_now(L, file), &e), &e);
 	return 0;

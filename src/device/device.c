@@ -79,6 +79,9 @@ static const struct field device_fields[] = {
 	D("memory.l2.again", NUM, l2_again, 0, 0.9, "", "of a fetch's time, for another EU's request"),
 	D("memory.shared.bytes", BYTES, shared_bytes, 1, 0x1p50, "B", "that a block can use"),
 	D("memory.shared.rate", NUM, shared_rate, 1e-3, 1e9, "B/cycle", "of an EU"),
+	D("memory.shared.peer_rate", NUM, peer_rate, 1e-3, 1e9, "B/cycle", "... of others in its cluster, to an EU"),
+	D("memory.shared.peer_latency", NUM, peer_latency, 0, 1e9, "cycles",
+		"of a signal to others of its cluster and a read from them"),
 
 	D("sync.wait_cost", NUM, wait_cost, 0, 1e9, "cycles", "a wait that is satisfied"),
 	D("sync.drain_cost", NUM, drain_cost, 0, 1e9, "cycles", "... for a lane's own products"),
@@ -496,6 +499,8 @@ static void use_defaults(struct vdevice *d)
 	use_default(&d->l2_add_rate, d->l2_rate / 2);	/* a read and a write */
 	use_default(&d->l2_add_eu_rate, d->l2_eu_rate);
 	use_default(&d->l2_add_interval, 0);
+	use_default(&d->peer_rate, d->l2_thread_rate);
+	use_default(&d->peer_latency, d->l2_latency);
 	use_default(&d->l2_again, 0);
 	use_default(&d->drain_cost, d->wait_cost);
 	use_default(&d->uncertainty_products, 0);

@@ -109,6 +109,8 @@ struct vdevice {
 	double l2_again;		/* time of a request for bytes that another EU is fetching, over that of
 					 * the fetch */
 	double shared_rate;		/* bytes per cycle of one EU */
+	double peer_rate;		/* bytes per cycle that an EU reads from shared memory of others of its cluster */
+	double peer_latency;		/* cycles from a signal to others of the cluster until what they have is read */
 	/* synchronisation, cycles */
 	double wait_cost;		/* a wait that is satisfied already */
 	double drain_cost;		/* ... for products of the lane itself */

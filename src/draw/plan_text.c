@@ -15,6 +15,8 @@ static const char *cluster_text(const struct plan *p, struct arena *a)
 	for (int i = 0; i < p->graph->program->phases.n; i++) {
 		struct cluster c = plan_cluster(p, i);
 
+		if (c.size > 1 && c.axis == NONE)
+			return arena_strf(a, " that divide '%s'", p->graph->program->axes.v[p->grid.divided - 1].name);
 		if (c.size > 1)
 			return arena_strf(a, " along '%s'", p->graph->program->axes.v[c.axis].name);
 	}

@@ -51,6 +51,7 @@ struct printer {
 	const char *const *prelude;	/* in front of all, line by line, then NULL */
 	const char *const *stamps;	/* and of a traced kernel; NULL: the prelude has them */
 	const char *const *cluster;	/* likewise, where blocks form clusters */
+	const char *const *parts;	/* likewise, where these add up what each has */
 	const char *const *additions;	/* likewise, where elements are added to in memory */
 	const char *const *taken;	/* likewise, where blocks take tiles by a counter */
 	const char *const *fresh;	/* likewise, where what an accumulator holds is of no use */

@@ -37,6 +37,7 @@ extern const char *const cuda_prelude[];	/* line by line, then NULL */
 extern const char *const cuda_stamps[];		/* the same, of a traced kernel */
 extern const char *const hip_stamps[];
 extern const char *const cuda_cluster[];	/* ... of one whose blocks form clusters */
+extern const char *const cuda_parts[];		/* ... of one whose blocks add up what each has */
 extern const char *const cuda_additions[];	/* ... of one that adds to elements in memory */
 extern const char *const cuda_taken[];		/* ... of one whose blocks take tiles by a counter */
 extern const char *const cuda_fresh[];		/* ... of one with accumulators whose old content is of no use */
@@ -88,6 +89,7 @@ struct print {
 	bool matrices;			/* the text fetches operands in matrices (printer.matrices) */
 	bool pairs;			/* the text computes with pairs (printer.pairs) */
 	bool ordered_pairs;		/* ... which compilers must not move (printer.ordered_pairs) */
+	bool parts;			/* blocks of a cluster exchange partial sums (printer.parts) */
 	bool priority;			/* the text sets a priority (printer.priority) */
 };
 
@@ -217,6 +219,7 @@ const char *flag_barrier(struct print *c, const struct role_op *o, const char *n
 const char *guard_text(struct print *c, const struct num *when);
 /* Those of print_sync.c, print_move.c, print_fetch.c, print_math.c and print_stamp.c. */
 void print_sync(struct print *c, const struct role_op *o);
+void print_parts(struct print *c, const struct role_op *o);
 void print_move(struct print *c, const struct role_op *o);
 void print_fetch(struct print *c, const struct role_op *o);
 void print_math(struct print *c, const struct role_op *o);

@@ -233,6 +233,8 @@ void emit_text(const struct role_program *r, const struct printer *printer, stru
 	put_lines(a, out, printer, printer->prelude);
 	if (r->cluster > 1)
 		put_lines(a, out, printer, printer->cluster);
+	if (c.parts)
+		put_lines(a, out, printer, printer->parts);
 	if (adds_in_memory(r))
 		put_lines(a, out, printer, printer->additions);
 	if (r->names.taken) {

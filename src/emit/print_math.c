@@ -597,6 +597,7 @@ void print_math(struct print *c, const struct role_op *o)
 	case DO_PACK: print_pack(c, o); break;
 	case DO_KEEP: print_keep(c, o); break;
 	case DO_REDUCE: (o->u.reduce.along_rows ? print_reduce_rows : print_reduce_columns)(c, o); break;
+	case DO_SUM_PARTS: print_parts(c, o); break;
 	case DO_REDUCE_SHARED: print_reduce_shared(c, o); break;
 	case DO_SCAN: print_scan(c, o); break;
 	case DO_LINES: print_lines(c, o); break;

@@ -838,6 +838,7 @@ void print_move(struct print *c, const struct role_op *o)
 		break;
 	case DO_STORE_RING: print_store_ring(c, o); break;
 	case DO_PUT: print_put(c, o); break;
+	case DO_PUT_PARTS: print_parts(c, o); break;
 	case DO_PUT_PANELS: print_put_panels(c, o); break;
 	case DO_FILL:
 		put(c, "for (int at = thread; at < %lld; at += %d) %s", (long long)o->u.fill.elements, lane_threads(c),

@@ -19,8 +19,8 @@ static void put_wait(struct print *c, const struct role_op *o)
 		least = var_text(c->a, VAR_SEEN, o->u.flag.flag, &c->r->names);
 		seen = arena_strf(c->a, " %s = n + 1;", least);
 	}
-	put(c, "{ const int n = %s; if (%sn >= %s) { flag_wait(%s, quo(n, %d));%s } }", num(c, o->u.flag.n),
-		guard, least, flag_barrier(c, o, "n"), f->depth, seen);
+	put(c, "{ const int n = %s; if (%sn >= %s) { %s(%s, quo(n, %d));%s } }", num(c, o->u.flag.n),
+		guard, least, f->parts ? "flag_wait_peers" : "flag_wait", flag_barrier(c, o, "n"), f->depth, seen);
 }
 
 /* The warp arrives once at a flag; at a flag of all blocks, one thread arrives in each block; at a flag that counts bytes,
@@ -30,8 +30,8 @@ static void put_wait(struct print *c, const struct role_op *o)
 static void put_arrive(struct print *c, const struct role_op *o, const char *before, const char *n)
 {
 	if (c->r->flags.v[o->u.flag.flag].all)
-		put(c, "%sif (thread %% %d < %d) flag_arrive_at(%s, thread %% %d);", before,
-			warp_threads(c), c->r->cluster, flag_barrier(c, o, n), warp_threads(c));
+		put(c, "%sif (thread %% %d < %d) %s(%s, thread %% %d);", before, warp_threads(c), c->r->cluster,
+			c->r->flags.v[o->u.flag.flag].parts ? "flag_tell_at" : "flag_arrive_at", flag_barrier(c, o, n), warp_threads(c));
 	else if (c->r->flags.v[o->u.flag.flag].bytes && c->role->warps > 1)
 		put(c, "%sif (thread < %d) flag_arrive_warp(%s);", before, warp_threads(c), flag_barrier(c, o, n));
 	else

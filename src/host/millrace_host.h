@@ -67,6 +67,8 @@ static int host_warp;			/* threads of a warp; likewise */
 #define tile_ask(counter, last) host_rt->ask(counter, last)
 /* Arrive at the flag with the same address in another block of the cluster. */
 #define flag_arrive_at(a, block) host_rt->flag_arrive_at(a, block)
+#define flag_tell_at(a, block) flag_arrive_at(a, block)
+#define flag_wait_peers(a, phase) flag_wait(a, phase)
 #define flag_wait(a, phase) host_rt->flag_wait(a, phase)
 #define lane_sync(id, threads) host_rt->barrier_wait(id, threads)
 #define elect() host_rt->elect()
@@ -252,6 +254,8 @@ static inline void host_load(u32 *x, const void *from, u32 n, bool inside)
 
 #define shared_8(x, a) host_rt->get(a, x, 8)
 #define shared_16(x, a) host_rt->get(a, x, 16)
+/* From the same address in another block of the cluster. */
+#define peer_16(x, a, block) host_rt->get_at(a, block, x, 16)
 #define store_8(to, y) memcpy(to, y, 8)
 #define store_16(to, y) memcpy(to, y, 16)
 #define float_bits host_bits

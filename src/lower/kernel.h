@@ -165,10 +165,24 @@ struct flag {
 	int arrivals;			/* that complete a generation, in one block */
 	bool all_blocks;		/* lanes of all blocks of the cluster arrive, at the flags of all */
 	bool copies_arrive;		/* cp.async.mbarrier.arrive: threads' copies arrive when they are complete */
+	bool parts;			/* of a struct parts_sum */
 	bool each_warp;			/* a load of rows by the copy engine: each warp arrives, and expects the bytes
 					 * of the rows that it loads */
 	int64_t bytes;			/* transaction bytes of the copy engine in a generation; 0: none */
 	int64_t offset;			/* of the first barrier in shared memory, in bytes */
+};
+
+/* A carry that is a partial sum in each block of a cluster (plan/cluster.h). In the sTask behind the loop that uses it a
+ * lane writes what other blocks are to add up to shared memory, signals that to all blocks, waits for all of them, adds
+ * up its own share, and signals that it has read. For that the lane has two flags of its own, whose generations are the
+ * instances of the sTask. */
+struct parts_sum {
+	int buffer, task;		/* the carry's; the sTask that uses it */
+	int replica;			/* of the lane */
+	int groups;			/* of columns in a block of rows: chunks (role.h, u.parts) */
+	int chunks;			/* of a block's share */
+	int64_t offset, bytes;		/* of the staging; bytes: of a warp */
+	int there, read;		/* flags: the parts are there; they have been read */
 };
 
 /* Offsets in the kernel are those of the plan minus the least one of the lane's region; max_offset is the greatest.
@@ -380,6 +394,8 @@ struct kernel {
 	int *flag_of, *issue_flag_of;	/* by sTask; NONE */
 	int *handover_flag_of;		/* by lane of the plan: flag; NONE */
 	VEC(struct flag) flags;
+	VEC(struct parts_sum) parts;
+	const bool *shared_nodes;	/* by node: cluster_find_shares; NULL: no loop of the phase is divided */
 	struct meetings meetings;
 	struct role_taken taken;
 	int ncarry_starts;		/* of all entries */

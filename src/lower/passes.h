@@ -178,6 +178,14 @@ bool lower_has_work(const struct kernel *k, int lane);
  * ERR_ILLEGAL: tiles are dynamic, and the lanes or the target do not let them be taken by a counter */
 NODISCARD enum err_code lower_taken(struct kernel *k, struct err *e);
 
+/* needs: lanes
+ * computes: parts, shared_nodes, and the flags of the parts; adds to shared_bytes */
+NODISCARD enum err_code lower_cluster_sums(struct kernel *k, struct err *e);
+/* Is what the sTask stores made of a sum over blocks, so that each stores its share? */
+bool lower_stores_share(const struct kernel *k, const struct stask *s);
+/* Then how that sum is divided; NULL: the lane does not have it as its threads hold the sum. */
+const struct parts_sum *lower_stored_parts(const struct kernel *k, const struct stask *s);
+
 /* needs: all above, as staging takes shared memory that is left
  * computes: outboxes: the stores by the copy engine; shared_bytes, complete */
 void lower_stores(struct kernel *k);

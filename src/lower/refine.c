@@ -180,7 +180,7 @@ static enum err_code attempt(struct kernel *k, struct outcome *out, struct err *
 	struct verified v;
 
 	*out = (struct outcome){ .unserved = NONE, .counterexample = COUNTEREXAMPLE_NONE };
-	k->flags.n = k->lanes.n = k->outboxes.n = k->ncarry_starts = 0;
+	k->flags.n = k->lanes.n = k->outboxes.n = k->parts.n = k->ncarry_starts = 0;
 	k->refusal.code = PROBLEM_WAITS;
 	k->meetings.interval = 0;
 	TRY(lower_remove_hidden_waits(k, e));
@@ -193,6 +193,8 @@ static enum err_code attempt(struct kernel *k, struct outcome *out, struct err *
 	TRY(check_threads(k, e));
 	k->refusal.code = PROBLEM_DYNAMIC;
 	TRY(lower_taken(k, e));
+	k->refusal.code = PROBLEM_CLUSTER;
+	TRY(lower_cluster_sums(k, e));
 	lower_stores(k);
 	k->refusal.code = PROBLEM_REGISTERS;
 	TRY(lower_grant(k, e));

@@ -450,7 +450,7 @@ struct kept_assignment *assignment_of(struct assignment_cache *d, const struct p
 	struct cluster c = plan_cluster(p, phase);
 	const int64_t others[] = { phase, plan_eus(p, phase), p->grid.raster, p->grid.group, p->grid.longest_first,
 		p->grid.section, p->grid.dynamic, p->grid.chiplets, c.size, c.axis, c.groups, p->graph->program->tasks.n };
-	uint64_t key = hash_bytes(hash_bytes(hash_basis(0), t->extent, sizeof(t->extent)), others, sizeof(others));
+	uint64_t key = hash_bytes(hash_bytes(hash_basis(0), t, sizeof(*t)), others, sizeof(others));
 	struct kept_assignment *x;
 
 	for (int k = 0; k < d->n; k++) {

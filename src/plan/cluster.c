@@ -61,7 +61,7 @@ bool cluster_shares(const struct plan *p, const struct cluster *c, int task)
 	const struct seu *u;
 	int lane;
 
-	if (c->size == 1 || s->kind != TASK_LOAD || entry == NONE)
+	if (c->size == 1 || cluster_divides(c) || s->kind != TASK_LOAD || entry == NONE)
 		return false;
 	lane = p->entries.v[entry].lane;
 	u = &p->device->seu[p->entries.v[entry].seu];
@@ -124,9 +124,23 @@ static struct cluster possible_cluster(const struct plan *p, int phase)
 	return c;
 }
 
+/* The clusters of a phase whose loops are divided: a group is a tile. */
+static struct cluster divided_cluster(const struct plan *p, int phase)
+{
+	struct cluster c = no_cluster(p, phase);
+
+	for (int l = 0; l < p->graph->program->loops.n; l++)
+		if (p->graph->program->loops.v[l].phase == phase && loop_parts(&p->graph->extents, l) > 1)
+			c.size = p->graph->extents.parts;
+	return c;
+}
+
 struct cluster plan_cluster(const struct plan *p, int phase)
 {
 	struct cluster c = possible_cluster(p, phase);
+
+	if (p->grid.divided)
+		return divided_cluster(p, phase);
 
 	for (int i = 0; i < p->graph->tasks.n && c.size > 1; i++)
 		if (p->graph->tasks.v[i].phase == phase && cluster_shares(p, &c, i))
@@ -196,7 +210,8 @@ void cluster_check(const struct plan *p, struct arena *a, struct problems *out)
 	struct cluster first = possible_cluster(p, 0);
 	bool any = false;
 
-	if (size == 1)
+	cluster_check_divided(p, a, out);
+	if (size == 1 || p->grid.divided)
 		return;
 	if (eus < size) {
 		problem_add(a, out, PROBLEM_CLUSTER, loc, arena_strf(a, "plan:grid{eus=%d}", size),

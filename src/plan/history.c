@@ -43,7 +43,7 @@ struct plan *history_plan(struct history *h)
 
 static bool reshapes_graph(const struct record *r)
 {
-	return r->kind >= EDIT_SPLIT_OFF;
+	return r->kind >= EDIT_SPLIT_OFF || (r->kind == EDIT_GRID && r->a);
 }
 
 /* Do something to a plan for each slice that a record's name means. */
@@ -411,6 +411,10 @@ static enum err_code replay_graph(struct history *h, const struct record *log, i
 		for (int a = 0; r->kind == EDIT_PROPAGATE && a < AXES_MAX; a++)
 			if (r->tiling->extent[a])
 				t.extent[a] = r->tiling->extent[a];
+		if (r->kind == EDIT_GRID) {
+			t.divided = r->grid.divided;
+			t.parts = r->grid.divided ? r->grid.cluster : 0;
+		}
 	}
 	if (!changed && !copy)
 		return OK;

@@ -58,7 +58,10 @@ enum err_code history_unwait(struct history *h, const char *task, const char *on
 
 enum err_code history_grid(struct history *h, const struct grid_plan *g, struct srcloc loc, struct err *e)
 {
-	return commit_one(h, (struct record){ .kind = EDIT_GRID, .grid = *g, .loc = loc }, e);
+	const struct extents *x = &h->plan->graph->extents;
+	bool reshapes = g->divided != x->divided || (g->divided && g->cluster != x->parts);
+
+	return commit_one(h, (struct record){ .kind = EDIT_GRID, .grid = *g, .a = reshapes, .loc = loc }, e);
 }
 
 enum err_code history_split_off(struct history *h, const char *value, const char *task, int steps, struct srcloc loc,

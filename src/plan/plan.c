@@ -451,6 +451,12 @@ enum err_code plan_grid(struct plan *p, const struct grid_plan *g, struct srcloc
 			"is 1, not %d", g->chiplets);
 	if (g->dynamic && program_has_any(p->graph->program))
 		return err_set(e, ERR_INPUT, loc, "dynamic is for kernels of one size, not for sizes that a launch gives (mr.any)");
+	if (g->divided && g->cluster == 1)
+		return err_set(e, ERR_INPUT, loc, "divide is for clusters, whose EUs divide the iterations of a loop: say how "
+			"many, as in {cluster=2, divide=...}");
+	if (g->divided && g->along != NONE)
+		return err_set(e, ERR_INPUT, loc, "a cluster divides a loop, or has neighbouring tiles: give divide or along, "
+			"not both");
 	if (g->chiplets > 1 && g->chiplets != p->device->chiplets)
 		return err_set(e, ERR_INPUT, loc, p->device->chiplets > 1 ? "'%s' has %d chiplets, so chiplets is that or 1, "
 			"not %d" : "'%s' has no chiplets, so chiplets is %d, not %d", p->device->name,

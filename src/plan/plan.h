@@ -27,7 +27,7 @@
  * Buffers. A buffer has `versions` slots; life s is in slot s mod versions.
  *
  * Tiles. With `replicas` = n, a lane stands for n lanes alike ("c.0", "c.1", ...) of which number t takes the tiles t,
- * t + n, ... that the EU gets. Several EUs may take neighbouring tiles in lockstep: cluster.h.
+ * t + n, ... that the EU gets. Several EUs may take neighbouring tiles in lockstep, or one tile together: cluster.h.
  */
 #ifndef PLAN_PLAN_H
 #define PLAN_PLAN_H
@@ -84,6 +84,8 @@ struct grid_plan {
 	int cluster;			/* EUs of a cluster; 1: there are none */
 	int along;			/* axis along which a cluster's tiles are neighbours; NONE: that along which the
 					 * raster goes first */
+	int divided;			/* axis + 1: EUs of a cluster have one tile together, and divide the iterations of loops
+					 * over it; 0: they have neighbouring tiles */
 	int chiplets;			/* those of the device, each of which takes consecutive tiles; 1: tiles go round them */
 };
 

@@ -15,7 +15,8 @@ struct record {
 	enum edit_kind kind;
 	int step;			/* records of one edit share it */
 	const char *name, *other, *lane;
-	int a, b, c;			/* c of EDIT_WAIT: was it added by an edit that needs it? */
+	int a, b, c;			/* c of EDIT_WAIT: was it added by an edit that needs it? a of EDIT_GRID: does it divide loops
+					 * otherwise than before? */
 	struct lane numbers;		/* of EDIT_LANE: what it says of the lane; without its name */
 	struct grid_plan grid;
 	const struct move *move;

@@ -202,6 +202,8 @@ static void print_grid(const struct plan *p, struct buf *out)
 		buf_printf(out, ", cluster=%d", g->cluster);
 	if (g->along != NONE)
 		buf_printf(out, ", along=\"%s\"", p->graph->program->axes.v[g->along].name);
+	if (g->divided)
+		buf_printf(out, ", divide=\"%s\"", p->graph->program->axes.v[g->divided - 1].name);
 	if (g->chiplets > 1)
 		buf_printf(out, ", chiplets=%d", g->chiplets);
 	buf_puts(out, "}\n");

@@ -112,7 +112,7 @@ static int64_t memory_wanted(struct arena *a, const struct program *p, const str
 
 static void first_tiles(const struct program *p, struct tiling *t)
 {
-	*t = (struct tiling){ { 0 } };
+	*t = (struct tiling){ 0 };
 	for (int i = 0; i < p->phases.n; i++) {
 		for (int a = 0; a < p->axes.n; a++) {
 			enum axis_role role = program_axis_role(p, i, a);

@@ -310,6 +310,15 @@ struct role_op {
 			const struct num *block, *column;	/* of a panel in the fragment */
 			enum dtype type;		/* in memory */
 		} panels;
+		/* PUT_PARTS: of a partial sum, what other blocks of the cluster add up, to shared memory. SUM_PARTS: a copy of a
+		 * partial sum, in which the block's share of the elements is the sum over all blocks, in the order of their
+		 * numbers. A chunk is what a thread has of a group of columns in a block of rows; block r of the cluster has
+		 * chunks r * chunks to (r + 1) * chunks - 1, of those that there are. */
+		struct {
+			struct frag_at from, to;
+			int staging;
+			int chunks;
+		} parts;
 		struct {		/* FILL: all of a slot with one value */
 			int ring;
 			int64_t elements;
@@ -425,6 +434,7 @@ struct role_flag {
 	bool early;			/* if `runs`: a run ends with its last instance, not with the loop */
 	int depth, arrivals;		/* barriers; arrivals in a phase */
 	bool all;			/* each arrival is at the flags of all blocks of the cluster */
+	bool parts;			/* ... and about what others read or have read of the block's shared memory */
 	bool copies;			/* copies by threads arrive when they are complete */
 	bool each_warp;			/* each warp announces the bytes of the copies that it issues to the engine */
 	int64_t bytes;			/* that the copy engine brings in a phase; 0: none */

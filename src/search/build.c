@@ -332,7 +332,7 @@ uint64_t build_hash_without_raster(const struct choice *c, const struct plan *p)
 	int along = p->grid.along != NONE ? 8 + p->grid.along : p->grid.cluster > 1 ?
 		1 + 2 * (int)p->grid.raster + (p->grid.group > 1) : 0;
 	const int64_t numbers[] = { c->split_off, c->ways, c->split, c->warps, c->replicas, c->load_warps, c->load_registers,
-		c->copied_loads, p->grid.eus, p->grid.cluster, along };
+		c->copied_loads, p->grid.eus, p->grid.cluster, p->grid.divided, along };
 	int columns = 0;		/* of the computing lanes, which have as many */
 	uint64_t h = hash_bytes(hash_basis(0), c->tiling.extent, sizeof(c->tiling.extent));
 

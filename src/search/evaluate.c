@@ -324,23 +324,28 @@ static void note_copies(const struct timeline *line, struct tried *x)
 	x->shifted = shifted > CONSIDERABLE * by_threads;
 }
 
+/* No device has confirmed what the model says of the exchange in clusters that divide loops: such a plan has to be clearly
+ * faster than others. */
+#define DIVIDED_UNCERTAINTY 0.05
+
 static enum err_code simulate(struct evaluator *ev, int i, double best, bool price, const struct stop *stop,
 	struct err *e)
 {
 	struct tried *x = &ev->tried->v.v[i];
+	double uncertainty = x->choice.grid.divided ? 1 + DIVIDED_UNCERTAINTY : 1;
 	struct sim_options rough = { .keep = 0, .rough = true, .assignments = &ev->assignments };
 
 	double alone;
 
 	TRY(sim_run(ev->mem, ev->plan, &rough, stop, &ev->line, e));
-	x->seconds = alone = ev->line->seconds;
+	x->seconds = alone = ev->line->seconds * uncertainty;
 	if ((alone >= best * fmax(ev->overestimate, ev->space->has_products ? 1 : OVERESTIMATE) && !price) || !ev->has_target)
 		return OK;
 	timeline_free(ev->line);
 	ev->line = NULL;
 	TRY(priced_run(ev->mem, ev->plan, NULL, &rough, stop, &ev->kernels, &ev->line, e));
 	x->priced = ev->line->priced;
-	x->seconds = x->priced ? ev->line->seconds : INFINITY;
+	x->seconds = x->priced ? ev->line->seconds * uncertainty : INFINITY;
 	x->spare = ev->line->spare_registers;
 	if (x->priced)
 		note_copies(ev->line, x);

@@ -14,6 +14,10 @@ enum {
 	CONTRACTED_STEP = 32,		/* of extents between powers of two */
 	BETWEEN_STEP = 16,		/* of those of axes that no product has */
 	FREE_VERSIONS = 4,		/* values whose extra versions are tried one by one */
+	/* Clusters divide loops into up to so many parts of at least so many iterations: a part has a prologue of its own,
+	 * and more parts exchange more. */
+	PARTS_MOST = 8,
+	TRIPS_OF_PART = 4,
 	/* Tiles of a grid with smaller shapes than usual: more cost the search memory and time, and each tile takes about a
 	 * microsecond. Or so many times those of the usual shape, if that is more. */
 	SMALLER_TILES_MOST = 1 << 18,
@@ -246,6 +250,58 @@ static void along_extent(const struct space *s, const struct dim *d, const struc
 	}
 }
 
+/* Clusters that divide the loop over an axis into so many parts, where there are EUs enough, with the tiles that there
+ * are, or such that are twice or half as large along one axis of products. */
+static void push_parts(const struct space *s, const struct choice *c, int axis, int parts, struct arena *a,
+	struct choices *out)
+{
+	struct choice x = *c;
+
+	x.grid.cluster = parts;
+	x.grid.along = NONE;
+	x.grid.divided = axis + 1;
+	x.tiling.divided = axis + 1;
+	x.tiling.parts = parts;
+	x.ring_bytes = 0;
+	for (int d = NONE; d < s->ndims; d++)
+		for (int twice = 0; twice < (d == NONE ? 1 : 2); twice++) {
+			const struct dim *dim = d == NONE ? NULL : &s->dims[d];
+			int64_t extent = dim ? c->tiling.extent[dim->axis] : 0;
+
+			extent = twice ? 2 * extent : extent / 2;
+			if (dim && (!dim->product || dim->wanted || dim->side || extent < 1 || extent % dim->multiple ||
+				    extent > s->program->axes.v[dim->axis].size))
+				continue;
+			x.tiling = c->tiling;
+			x.tiling.divided = axis + 1;
+			x.tiling.parts = parts;
+			if (dim)
+				x.tiling.extent[dim->axis] = extent;
+			if (grid_tiles(s, &x) * parts <= s->device->eus)
+				VEC_PUSH(a, &out->v, x);
+		}
+}
+
+/* The axes over which loops run that stand in no other, if the grid has fewer tiles than there are EUs. */
+static void along_parts(const struct space *s, const struct choice *c, struct arena *a, struct choices *out)
+{
+	const struct program *p = s->program;
+
+	for (int l = 0; l < p->loops.n; l++) {
+		const struct loop *x = &p->loops.v[l];
+		int64_t extent = x->naxes == 1 ? c->tiling.extent[x->axis[0]] : 0, trips;
+
+		if (x->parent != NONE || !extent || x->has_from || x->has_upto || x->has_length ||
+		    p->axes.v[x->axis[0]].multiple)
+			continue;
+		trips = ceil_div(p->axes.v[x->axis[0]].size, extent);
+		for (int parts = 2; parts <= s->device->max_cluster && parts <= PARTS_MOST; parts++)
+			if (trips % parts == 0 && trips / parts >= TRIPS_OF_PART && (c->grid.cluster != parts ||
+			    c->grid.divided != x->axis[0] + 1))
+				push_parts(s, c, x->axis[0], parts, a, out);
+	}
+}
+
 /* Other orders with the versions that there are, and each order with the versions of what it computes ahead. */
 static void along_order(const struct space *s, int region, const struct choice *c, struct arena *a, struct choices *out)
 {
@@ -441,7 +497,10 @@ void space_neighbours(const struct space *s, const struct choice *c, int coordin
 		break;
 	case BY_CLUSTER:
 		x.grid.cluster = c->grid.cluster == 1 ? 2 : 1;
+		x.grid.divided = 0;
+		x.tiling.divided = x.tiling.parts = 0;
 		VEC_PUSH(a, &out->v, x);
+		along_parts(s, c, a, out);
 		break;
 	case BY_LONGEST_FIRST:
 		x.grid.longest_first = true;

@@ -9,7 +9,8 @@
 struct tried {
 	uint64_t hash;			/* choice_hash */
 	struct choice choice;
-	double seconds;			/* predicted; INFINITY: not legal, pruned, or without a kernel */
+	double seconds;			/* predicted; INFINITY: not legal, pruned, or without a kernel. That of a plan whose
+					 * clusters divide a loop is longer than the simulator says (evaluate.c) */
 	bool priced;			/* seconds counts the costs of the kernels */
 	bool by_threads, shifted;	/* priced: threads load something; through registers (struct task_cost) */
 	unsigned copied;		/* priced: bits, by space_load_index: the loads that threads copy */

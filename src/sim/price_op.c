@@ -37,7 +37,8 @@ enum {
 /* ... and of a sum: two are multiplied at once by the powers of two that FNUZ leaves, for each operation at most. */
 #define FNUZ_OF_SUM 0.5
 
-enum { QUARTERS = 4, BANK_BYTES = 4, MATRIX_ROW_BYTES = 16, BANKS_BYTES = 128, SWIZZLED_ROWS = 8, SECTOR_BYTES = 32 };
+enum { QUARTERS = 4, BANK_BYTES = 4, MATRIX_ROW_BYTES = 16, CHUNK_BYTES = 16, BANKS_BYTES = 128, SWIZZLED_ROWS = 8,
+	SECTOR_BYTES = 32 };
 
 #define SHIFTED_ASKED 1.5		/* bytes of the words that a chunk which is not aligned reads, over its own */
 
@@ -420,6 +421,20 @@ static struct op_cost price_put_panels(const struct cost_context *x, const struc
 	return accesses(x, dtype_bits(o->u.panels.type) == 16 ? n / 2 : n, BANK_BYTES);
 }
 
+/* Lanes of the block that exchange parts share the rate at which an EU reads from others. */
+static struct op_cost price_parts(const struct cost_context *x, const struct role_op *o)
+{
+	double n = (double)o->u.parts.chunks * (x->program->cluster - 1) * lane_threads(x), lanes = 0;
+	struct op_cost s = accesses(x, n, CHUNK_BYTES);
+
+	if (o->what == DO_PUT_PARTS)
+		return s;
+	for (int i = 0; i < x->program->flags.n; i++)
+		lanes += x->program->flags.v[i].parts / 2.0;
+	s.lane = fmax(s.lane, n * CHUNK_BYTES * fmax(lanes, 1) / x->device->peer_rate) + x->device->peer_latency;
+	return op_cost_sum(s, instructions(x, n * CHUNK_BYTES / BANK_BYTES));
+}
+
 /* The lane waits for the first word. */
 static struct op_cost price_fetch(const struct cost_context *x, const struct role_op *o)
 {
@@ -683,6 +698,7 @@ struct op_cost price_op(const struct cost_context *x, const struct role_op *o)
 	case DO_PUT_PANELS: return price_put_panels(x, o);
 	case DO_FILL: return op_cost_sum(accesses(x, (double)o->u.fill.elements, dtype_bits(o->u.fill.type) / 8.0),
 		instructions(x, (double)o->u.fill.elements * num_instructions(o->u.fill.address)));
+	case DO_PUT_PARTS: case DO_SUM_PARTS: return price_parts(x, o);
 	case DO_FETCH: return price_fetch(x, o);
 	case DO_PAIRS: return price_pairs(x, o);
 	case DO_MAP: return price_elements(x, o, o->u.map.over, 1);

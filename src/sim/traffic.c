@@ -169,6 +169,20 @@ static uint64_t chosen_key(const struct program *p, const struct load *r, const 
 	return key;
 }
 
+/* The part that an EU of a cluster makes of a divided loop. */
+static void set_part(const struct graph *g, int loop, int member, struct axis_ranges *at)
+{
+	while (loop != NONE && loop_parts(&g->extents, loop) == 1)
+		loop = g->program->loops.v[loop].parent;
+	if (loop == NONE)
+		return;
+	int axis = g->program->loops.v[loop].axis[0], parts = loop_parts(&g->extents, loop);
+	int64_t part = extent_tiles(&g->extents, axis) / parts * g->extents.tile[axis];
+
+	at->lo[axis] = member * part;
+	at->hi[axis] = min_i64(at->lo[axis] + part, g->program->axes.v[axis].size) - 1;
+}
+
 /* Add one wave: the w-th tile of each EU. The EUs run the same loops at the same pace, so what several of them
  * load is fetched for all. If loop bounds make one EU load more of a box than another, the most counts. */
 static void count_wave(struct arena *a, const struct graph *g, int phase,
@@ -191,6 +205,7 @@ static void count_wave(struct arena *a, const struct graph *g, int phase,
 		if (d->start[u] + w >= d->start[u + 1])
 			continue;
 		ranges_set_tile(&g->extents, &g->grids[phase], d->order[d->start[u] + w], &at);
+		set_part(g, r->loop, u % d->cluster, &at);
 		double requested = r->bytes * tile_runs(g, r->loop, &at);
 		box_at(r->tensor, r->index, &at, &box);
 		int64_t bytes = (int64_t)fmin(requested, box_bytes(g->program, r->tensor, &box));
@@ -231,6 +246,17 @@ static void count_wave(struct arena *a, const struct graph *g, int phase,
 	r->fetched += fmin(fetched, box_bytes(g->program, r->tensor, &hull) / (1 - repeat));
 }
 
+/* EUs that have a tile together: each requests what it needs of it, of a divided loop a part. */
+static double tile_requests(const struct graph *g, int phase, const struct load *r)
+{
+	bool divided = false;
+
+	for (int l = 0; l < g->program->loops.n; l++)
+		divided |= g->program->loops.v[l].phase == phase && loop_parts(&g->extents, l) > 1;
+	return r->bytes * (double)g->grids[phase].total * graph_runs(g, r->loop, NONE) *
+		(divided ? g->extents.parts : 1);
+}
+
 /* Everything fits into L2: each byte comes from device memory once per phase. What an earlier phase has stored is
  * in L2 already. */
 static struct fetched fetched_once(const struct graph *g, int phase, double repeat, const struct load *r)
@@ -238,7 +264,7 @@ static struct fetched fetched_once(const struct graph *g, int phase, double repe
 	if (r->tensor->role != TENSOR_INPUT)
 		return (struct fetched){ .times = 1 };
 	double once = all_bytes(g->program, r->tensor, r->index);
-	double requested = r->bytes * (double)g->grids[phase].total * graph_runs(g, r->loop, NONE);
+	double requested = tile_requests(g, phase, r);
 	if (requested <= once)
 		return (struct fetched){ .share = 1, .times = 1 };
 	return (struct fetched){ .share = once / requested,
@@ -250,7 +276,7 @@ static struct fetched added(const struct graph *g, int phase, const struct load 
 	const struct vdevice *d)
 {
 	double all = all_bytes(g->program, r->tensor, r->index);
-	double requested = r->bytes * (double)g->grids[phase].total * graph_runs(g, r->loop, NONE);
+	double requested = tile_requests(g, phase, r);
 	double share = all <= L2_USABLE * (double)d->l2_bytes ? all / fmax(requested, 1) :
 		r->unique / fmax(r->requested, 1);
 

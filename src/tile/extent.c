@@ -311,6 +311,8 @@ enum err_code extents_infer(struct arena *a, const struct program *p, const stru
 					propagate_store(&f, i);
 			}
 	}
+	x.divided = (int)t->divided;
+	x.parts = t->divided ? (int)t->parts : 1;
 	find_bounds_by_all(&f);
 	TRY(check_present(&f));
 	TRY(check_known_sizes(&f));
@@ -436,6 +438,13 @@ int64_t typical_end(const struct extents *x, int loop, const struct axis_ranges 
 	return l->has_length && l->typical ? loop_end(x, loop, at, l->typical) : x->program->axes.v[l->axis[0]].size;
 }
 
+int loop_parts(const struct extents *x, int loop)
+{
+	const struct loop *l = &x->program->loops.v[loop];
+
+	return x->divided && l->parent == NONE && l->naxes == 1 && l->axis[0] == x->divided - 1 ? x->parts : 1;
+}
+
 void visited_iterations(const struct extents *x, int loop, const struct axis_ranges *at, int64_t *first, int64_t *last)
 {
 	visited_before(x, loop, at, typical_end(x, loop, at), first, last);
@@ -491,6 +500,8 @@ void visited_before(const struct extents *x, int loop, const struct axis_ranges 
 	if (l->has_length)
 		*last = min_i64(*last, ceil_div(end, x->tile[l->axis[0]]));
 	*last = max_i64(*first, *last);
+	if (loop_parts(x, loop) > 1)
+		*last = *first + max_i64((*last - *first) / x->parts, 1);
 }
 
 void ranges_set_iteration(const struct extents *x, int loop, int64_t tile, struct axis_ranges *at)

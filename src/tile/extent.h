@@ -9,9 +9,11 @@
 
 #include "tile/program.h"
 
-/* Tile extent of each axis; 0: not given. */
+/* Tile extent of each axis; 0: not given. Loops over axis `divided` - 1, which are in no other loop, are divided among
+ * `parts` EUs; 0: none are. */
 struct tiling {
 	int64_t extent[AXES_MAX];
+	int64_t divided, parts;
 };
 
 /* Extents that hold for every tile of a bound program under one tiling. */
@@ -25,6 +27,7 @@ struct extents {
 	/* loop * AXES_MAX + axis: do its bounds go by all of the axis, as something in the loop is computed for all of it?
 	 * NULL: of no loop do they. */
 	uint8_t *bounded_by_all;
+	int divided, parts;			/* as in struct tiling; parts is 1 if no loop is divided */
 };
 
 /* Arrays in `a`. ERR_INPUT if an extent is not positive, names an axis
@@ -62,8 +65,10 @@ struct axis_ranges {
 };
 /* The ranges in tile number `tile` of the grid (row-major); axes that are not of the grid are full. */
 void ranges_set_tile(const struct extents *x, const struct grid *g, int64_t tile, struct axis_ranges *out);
+/* Among how many EUs are the loop's iterations divided? 1: each EU makes all. */
+int loop_parts(const struct extents *x, int loop);
 /* The loop visits tiles [*first, *last) of its axes (row-major) while the surrounding
- * loops and the grid have these ranges. */
+ * loops and the grid have these ranges; of a divided loop the first EU does. */
 void visited_iterations(const struct extents *x, int loop, const struct axis_ranges *at, int64_t *first, int64_t *last);
 /* The end of the axis of a loop with a length whose value is `value`: 0 at least and the axis's size at most.
  * typical_end: of any loop, as predictions assume it. */

@@ -720,7 +720,7 @@ enum err_code interp_extents(struct arena *a, const struct program *p, struct ex
 {
 	enum { TILE = 128 };		/* a multiple of what a word can hold */
 	bool undivided[AXES_MAX] = { false };
-	struct tiling t = { { 0 } };
+	struct tiling t = { 0 };
 	int64_t longest = TILE;
 
 	for (int i = 0; i < p->phases.n; i++) {

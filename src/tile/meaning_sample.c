@@ -525,7 +525,7 @@ static void choose_tiles(const struct sample *s, int axis, enum sample_tiles til
 {
 	bool bounded = false;
 
-	*out = (struct tiling){ { 0 } };
+	*out = (struct tiling){ 0 };
 	for (int i = 0; i < s->p.loops.n; i++)
 		bounded |= s->p.loops.v[i].has_from || s->p.loops.v[i].has_upto;
 	for (int a = 0; a < s->p.axes.n && tiles != TILES_ONE; a++) {

@@ -273,7 +273,7 @@ static bool adds_in_memory(const struct program *p)
 void find_additions(struct program *p)
 {
 	struct uses u;
-	struct tiling t = { { 0 } };
+	struct tiling t = { 0 };
 	struct extents x;
 	bool again = true;
 	struct err ignored;

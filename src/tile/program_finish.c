@@ -290,7 +290,7 @@ static void drop_items(const struct program *p, struct item *v, int *n)
  * axis: which axes are needed in full does not depend on it. */
 static enum err_code check_any(struct program *p, struct err *e)
 {
-	struct tiling t = { { 0 } };
+	struct tiling t = { 0 };
 	struct extents x;
 
 	for (int i = 0; i < p->axes.n; i++) {

@@ -46,6 +46,7 @@ struct act {
 	bool fenced;			/* READ: the operation itself has a fence behind it */
 	bool multicast;			/* COPY: to all blocks */
 	bool each;			/* COPY: each warp arrives, and copies its rows */
+	bool peers;			/* READ: of the cells of all blocks */
 	bool leader;			/* READ, STORE_COMMIT, ARRIVE: by a thread of the lane's first warp alone */
 };
 

@@ -12,7 +12,7 @@ static enum err_code check_order(const struct play *p, int cell, const struct ac
 	const char *verb = x->writes ? "writes" : "reads";
 	bool by_engine = cell < p->s->set->nshared && x->warp == NONE;
 
-	if ((!x->writes && !old->writes) || (x->instance == old->instance && x->instance != NONE &&
+	if ((!x->writes && !old->writes) || (x->instance == old->instance && x->instance != NONE && !x->peer &&
 	    (x->warp == NONE) == (old->warp == NONE)))
 		return OK;
 	if (x->sums && old->sums)	/* the matrix unit adds in order */
@@ -89,9 +89,14 @@ enum err_code play_access(struct play *p, struct warp *w, const struct act *a)
 		.warp = of == EVENTS ? me : NONE, .writes = writes, .sums = sums,
 		.initial = writes && a->initial && !sums, .fence = a->fenced ? w->event : 0 };
 
-	if (!writes || sums)
-		TRY(check_value(p, cell_at(p, w->block, w, a->at), a->at, a));
-	TRY(play_add_access(p, w->block, w, a->at, x));
+	for (int b = 0; b < p->blocks; b++) {
+		if (b != w->block && !a->peers)
+			continue;
+		x.peer = b != w->block;
+		if (!writes || sums)
+			TRY(check_value(p, cell_at(p, b, w, a->at), a->at, a));
+		TRY(play_add_access(p, b, w, a->at, x));
+	}
 	if (of == EVENTS && a->at < p->s->set->nshared && !a->fenced)
 		VEC_PUSH(p->a, &w->unfenced, a->at);
 	return OK;

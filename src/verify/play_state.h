@@ -22,6 +22,7 @@ struct access {
 	int warp;			/* that did it with ordinary instructions; NONE: an engine did */
 	int fence;			/* event of the first fence of that warp after it; 0: none yet */
 	int by;				/* the warp that did or issued it */
+	bool peer;			/* of a cell of another block */
 	bool copied;			/* by copies that threads do not wait for */
 	bool writes, sums;
 	bool initial;			/* it writes an initial value, of no instance */

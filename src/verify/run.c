@@ -337,6 +337,20 @@ static enum err_code run_store(struct run *x, const struct role_op *o)
 	return OK;
 }
 
+/* Reads what the same sTask has written in each block. */
+static enum err_code run_sum_parts(struct run *x, const struct role_op *o)
+{
+	TRY(run_touches(x, o));
+	for (int i = 1; i <= o->touches.n; i++) {
+		struct act *a = &x->acts.v[x->acts.n - i];
+
+		if (o->touches.v[o->touches.n - i].what != TOUCH_STAGING)
+			continue;
+		a->peers = true;
+	}
+	return OK;
+}
+
 /* regions ---------------------------------------------------------------------- */
 
 static enum err_code run_body(struct run *x, const struct role_body *b);
@@ -465,6 +479,7 @@ static enum err_code run_own(struct run *x, const struct role_op *o)
 	case DO_STORES_COMMIT: case DO_STORES_WAIT:
 		run_stores(x, o);
 		return OK;
+	case DO_SUM_PARTS: return run_sum_parts(x, o);
 	case DO_LOAD_BOXES: return run_load(x, o);
 	case DO_STORE_BOXES: return run_store(x, o);
 	case DO_LOAD_THREADS: return o->u.move.arrives || o->u.move.dma ? run_load(x, o) : run_touches(x, o);

@@ -276,6 +276,7 @@ static enum err_code edit_grid(struct session *s, struct err *e)
 
 	if (g.cluster > 1)
 		g.along = next_number(s, NONE, 2);
+	g.divided = next_number(s, 0, 4) > 3 ? next_number(s, 0, 3) : 0;
 
 	return history_grid(s->history, &g, edit_here, e);
 }

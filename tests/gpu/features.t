@@ -1,8 +1,8 @@
 # What tests/lua shows on the CPU holds on the device: stores, values that pass between lanes or
 # change their layout, offsets in the tile loop, trip counts, lengths, sizes at launch, hazards, additions in
-# memory, products of all types, and of operands that are computed in pairs.
+# memory, products of all types, of operands that are computed in pairs, loops that clusters divide.
 . tests/gpu/lib.sh
-for name in ${FEATURES:-stores handover layouts tile_offsets hazards trips lengths any additions targets pair_products swap}; do
+for name in ${FEATURES:-stores handover layouts tile_offsets hazards trips lengths any additions targets pair_products swap divided}; do
 	"$MILLRACE" "tests/lua/$name.t.lua" cuda >"$T/$name" 2>&1
 	t_is "$name.t.lua: $(grep -c '^ok' "$T/$name") checks" "$(grep -v '^ok' "$T/$name" |
 		grep -v '^1\.\.' | head -n 30)" ''

@@ -243,7 +243,7 @@ for _, case in ipairs{
   {"plan:append", function(o) new_plan(graph):append("mma", o) end, "eu", "seu", "lane", "at"},
   {"plan:lane", function(o) new_plan(graph):lane("c0", o) end, "warps", "registers", "turns"},           -- "turns" is deprecated
   {"plan:grid", function(o) new_plan(graph):grid(o) end, "raster", "group", "eus",
-    "longest_first", "section", "dynamic", "cluster", "chiplets"},
+    "longest_first", "section", "dynamic", "cluster", "along", "divide", "chiplets"},
   {"plan:buffers", function(o) new_plan(graph):buffers(o) end, "a", "out", "none"},
   {"plan:propagate", function(o) new_plan(graph):propagate(o) end, "m", "k", "none"},
   {"plan:wait", function(o) new_plan(graph):wait("mma", {{"load_a", distance = o.distance,

@@ -234,7 +234,7 @@ struct tile {
 /* The graph with every sTask but the loads split in two along m. */
 static struct graph *make_graph(struct mem *mem, const struct program *p, const struct tile *tiles)
 {
-	struct tiling t = { { 0 } };
+	struct tiling t = { 0 };
 	int tasks[32];
 	struct split split = { .axis = program_find_axis(p, "m"), .ways = 2, .tasks = tasks };
 	struct graph *g;

@@ -308,6 +308,8 @@ int main(void)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	check_plan_of("gemm", "return simple(mr.examples.gemm{m=128, n=64, k=64}, {m=64, n=64, k=32}, "
 		"{a=2, b=2})");
+	check_plan_of("gemm, a cluster divides its loop", "local plan = simple(mr.examples.gemm{m=128, n=64, k=128}, "
+		"{m=64, n=64, k=32}, {a=2, b=2}) plan:grid{cluster=2, divide='k', eus=2} return plan");
 	check_plan_of("gemm_cooperative", "return on_one_eu('gemm_cooperative', "
 		"mr.examples.gemm{m=128, n=256, k=128})");
 	check_plan_of("attention_serial", "return on_one_eu('attention_serial', "

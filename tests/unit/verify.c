@@ -517,6 +517,8 @@ int main(void)
 	check_plan_of("gemm, stores in narrow panels",
 		"return gemm({m=256, n=256, k=32}, {m=128, n=256, k=16}, 16, 2)");
 	check_plan_of("gemm, a cluster that shares rows of B", "return cluster{}");
+	check_plan_of("gemm, a cluster that divides the loop", "local plan = gemm({m=256, n=64, k=192}, {m=64, n=64, k=32}, 2, 1) "
+		"plan:grid{cluster=3, divide='k', eus=3} return plan");
 	check_plan_of("gemm, a cluster that shares A, a ring of one", "return cluster{group = 1, ring = 1}");
 	check_plan_of("gemm, a cluster of four, panels of B", "return cluster{size = 4, b = 'kn', k = 64}");
 	check_plan_of("a lane that runs ahead of another without end is held back",

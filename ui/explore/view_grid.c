@@ -339,7 +339,10 @@ static const char *order_text(const struct view *v)
 			arena_strf(&v->m->frame, " of each %d", p->grid.section) : "");
 	if (p->grid.dynamic)
 		buf_puts(&b, ", taken as EUs come free");
-	if (own->cluster.size > 1)
+	if (own->cluster.size > 1 && own->cluster.axis == NONE)
+		buf_printf(&b, ", clusters of %d EUs that divide %s", own->cluster.size,
+			p->graph->program->axes.v[p->grid.divided - 1].name);
+	else if (own->cluster.size > 1)
 		buf_printf(&b, ", clusters of %d EUs along %s", own->cluster.size,
 			p->graph->program->axes.v[own->cluster.axis].name);
 	if (p->grid.chiplets > 1)

@@ -79,7 +79,9 @@ void lower_cluster(struct kernel *k)
 {
 	struct cluster c = plan_cluster(k->plan, k->phase);
 
-	if (c.size == 1)
+	if (cluster_divides(&c))
+		k->cluster = c.size;
+	if (c.size == 1 || cluster_divides(&c))
 		return;
 	share_rings(k, &c);
 	share_flags(k);

@@ -123,9 +123,10 @@ static bool goes_from_ring(const struct kernel *k, const struct stask *s, int bu
 }
 
 /* Divides a value in registers into the widest panels, staged in so many bytes: all at once, or in two buffers of a
- * batch each. */
+ * batch each. share_cols: a block of a cluster stores so many columns of a thread's rows, and no panel has those of
+ * several; 0: it stores all. */
 static bool goes_through_staging(const struct target *t, const struct stask *s, const struct shape2 *v,
-	enum dtype type, const struct klane *lane, int64_t staging_bytes, struct outbox *o)
+	enum dtype type, const struct klane *lane, int64_t share_cols, int64_t staging_bytes, struct outbox *o)
 {
 	int64_t rows, cols, own = t->frag.rows;	/* of a block, a warp's */
 	int warps = lane->warps, parts = layout_parts(lane->layout);
@@ -141,7 +142,7 @@ static bool goes_through_staging(const struct target *t, const struct stask *s, 
 		int64_t n = cols / panel * ceil_div(rows, layout_block_rows(lane->layout, warps)), batch = n;
 		bool two;
 
-		if (cols % panel || n > PANELS_MOST)
+		if (cols % panel || n > PANELS_MOST || share_cols % panel)
 			continue;
 		while (batch > 1 && (n % batch || (batch < n ? 2 : 1) * batch * bytes > staging_bytes))
 			batch--;
@@ -162,6 +163,7 @@ static bool find_outbox(const struct kernel *k, const struct klane *l, const str
 	int64_t staging_bytes, struct outbox *o)
 {
 	const struct stask *s = stask_at(k, x->task);
+	const struct parts_sum *parts;
 	const struct node *n;
 	struct shape2 v;
 	int buffer;
@@ -176,10 +178,12 @@ static bool find_outbox(const struct kernel *k, const struct klane *l, const str
 	v = lower_stored_shape(k, buffer);
 	if (!goes_in_boxes(k, n, &v))
 		return false;
+	parts = lower_stored_parts(k, s);
 	if (k->ring_of[buffer] != NONE)
-		fits = goes_from_ring(k, s, buffer, &v, o);
+		fits = !lower_stores_share(k, s) && goes_from_ring(k, s, buffer, &v, o);
 	else
-		fits = goes_through_staging(k->target, s, &v, k->plan->graph->buffers.v[buffer].type, l,
+		fits = (parts || !lower_stores_share(k, s)) && goes_through_staging(k->target, s, &v,
+			k->plan->graph->buffers.v[buffer].type, l, parts ? (int64_t)parts->chunks * l->layout->cols : 0,
 			staging_bytes, o);
 	o->task = x->task;
 	return fits;

@@ -243,6 +243,7 @@ static enum err_code select_task(struct lowering *c, const struct kentry *x, str
 	int begin = c->body->v.n, moved, at;
 
 	c->stored_result = NULL;
+	memset(c->summed, 0, (size_t)c->g->buffers.n * sizeof(*c->summed));
 	if (shares && lower_puts(c->k, s))
 		find_put_meets(c, x, &meets_before, &meets_behind);
 	if (meets_before || x->result_shared || x->carry_starts.n)

@@ -71,6 +71,7 @@ struct lowering {
 					 * elements, as nothing else uses them; 0: there is no such one */
 	VEC(struct converted) conversions;	/* values that are in the lane's scratch now */
 	VEC(struct fetched) fetched;	/* values in shared memory that the sTask has in registers, too (fetched.c) */
+	const struct frag **summed;	/* by buffer: its sum over all blocks of the cluster (parts.c); NULL: none yet */
 	const struct frag *stored_result;	/* accumulator of a product whose result goes to a ring; NULL */
 	/* how indices of the current element are computed (indices.c) */
 	const struct num *axis_index[AXES_MAX];	/* by axis: its index in the tile; NULL: from the fragment's element */
@@ -446,6 +447,11 @@ NODISCARD enum err_code select_lines(struct lowering *c, const struct kentry *x,
 NODISCARD enum err_code select_own_lines(struct lowering *c, const struct kentry *x, int node,
 	const struct fold *f, const struct val *zero, struct err *e);
 /* The sum of the `parts` that the threads have of a carry (layout/partial.c), in registers of node's own. */
+/* The carry's fragment with the block's share of the sums over all blocks of the cluster. The sTask adds up once. */
+struct frag_at sum_parts(struct lowering *c, const struct kentry *x, int buffer, struct frag_at from);
+/* Is the element at hand of the value that an sTask stores in the block's share? NULL: a block has all of it. */
+const struct num *is_in_share(struct lowering *c, const struct stask *s, const struct num *block,
+	const struct num *group);
 NODISCARD enum err_code join_partial_sums(struct lowering *c, const struct kentry *x, int node,
 	const struct val *parts, const struct val **out, struct err *e);
 

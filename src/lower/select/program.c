@@ -64,10 +64,10 @@ static void list_flags(struct lowering *c)
 		const struct stask *s = &c->g->tasks.v[f->task];
 
 		VEC_PUSH(c->a, &c->r->flags, ((struct role_flag){ .name = arena_strf(c->a,
-			"%s %s", s->name, f->issued ? "issued" : f->runs ? "run" : "complete"), .task = f->task,
+			"%s %s", s->name, f->parts ? "parts" : f->issued ? "issued" : f->runs ? "run" : "complete"), .task = f->task,
 			.issued = f->issued, .runs = f->runs, .run_of = f->loop, .early = f->in_loop, .depth = f->depth,
 			.loop = f->runs ? c->p->loops.v[f->loop].parent : s->loop, .arrivals = f->arrivals,
-			.all = f->all_blocks, .copies = f->copies_arrive, .each_warp = f->each_warp, .bytes = f->bytes,
+			.all = f->all_blocks, .parts = f->parts, .copies = f->copies_arrive, .each_warp = f->each_warp, .bytes = f->bytes,
 			.offset = f->offset }));
 	}
 }
@@ -97,6 +97,17 @@ static void list_stagings(struct lowering *c)
 
 		VEC_PUSH(c->a, &c->r->stagings, ((struct role_staging){ o->task, o->offset, o->ring == NONE ?
 			o->batch * o->panel_bytes : 0, lane_warps(c->plan, lane), o->batches }));
+	}
+}
+
+/* Behind those of stores. */
+static void list_parts(struct lowering *c)
+{
+	for (int i = 0; i < c->k->parts.n; i++) {
+		const struct parts_sum *x = &c->k->parts.v[i];
+		int lane = c->plan->entries.v[plan_entry_of(c->plan, x->task)].lane;
+
+		VEC_PUSH(c->a, &c->r->stagings, ((struct role_staging){ x->task, x->offset, x->bytes, lane_warps(c->plan, lane), 1 }));
 	}
 }
 
@@ -152,6 +163,7 @@ static enum err_code add_role(struct lowering *c, const struct klane *l, struct 
 		.stamps_out = l->traced.out_at, .tile_words = l->traced.tile_words,
 		.tiles_held = l->traced.tiles_held, .tiles_out = l->traced.tiles_out };
 	list_regions(c, l);
+	c->summed = ARENA_ARRAY(c->a, c->g->buffers.n, const struct frag *);
 	c->buffer_frags = ARENA_ARRAY(c->a, c->g->buffers.n, const struct frag *);
 	c->node_frags = ARENA_ARRAY(c->a, c->p->nodes.n, struct frag *);
 	TRY(run_passes(c, e));
@@ -215,6 +227,7 @@ enum err_code lower_body(struct kernel *k, struct err *e)
 	list_names(&c);
 	list_flags(&c);
 	list_stagings(&c);
+	list_parts(&c);
 	for (int i = 0; i < k->traced.watches.n; i++)
 		VEC_PUSH(c.a, &c.r->watched, k->traced.watches.v[i].ended);
 	for (int i = 0; i < k->lanes.n; i++) {

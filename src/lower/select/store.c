@@ -119,6 +119,13 @@ static bool stores_nibbles(const struct lowering *c, const struct node *n)
 	return dtype_bits(c->p->tensors.v[n->ref].type) == NIBBLE_BITS;
 }
 
+/* A sum over the blocks of a cluster is a copy, of no buffer. */
+static void touch_stored(struct lowering *c, int buffer, struct frag_at from)
+{
+	if (from.frag->buffer != NONE)
+		add_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, from.version);
+}
+
 /* From registers to global memory, by the lane's threads. */
 static enum err_code store_fragment(struct lowering *c, const struct kentry *x, const struct node *n,
 	int buffer, struct frag_at from, struct err *e)
@@ -127,9 +134,12 @@ static enum err_code store_fragment(struct lowering *c, const struct kentry *x, 
 	const struct shape2 *shape = buffer_shape(c, &c->g->buffers.v[buffer]);
 	const struct frag *f = from.frag;
 	const struct num *inside = NUM2(BOTH, one_holder_condition(c, f->kind), inside_condition(c, s, shape, f, ALL_AXES));
+	const struct num *share = is_in_share(c, s, V(c, VAR_RB, NONE), V(c, VAR_COL_GROUP, NONE));
 	struct role_op *o;
 
-	add_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, from.version);
+	if (share)
+		inside = NUM2(BOTH, share, inside);
+	touch_stored(c, buffer, from);
 	touch_added_values(c, s, n);
 	o = add_op(c, DO_STORE_THREADS);
 	set_move(c, o, s, n, shape, inside);
@@ -293,7 +303,7 @@ static void write_panels(struct lowering *c, const struct outbox *o, int buffer,
 {
 	struct role_op *op;
 
-	add_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, from.version);
+	touch_stored(c, buffer, from);
 	add_touch(c, TOUCH_WRITE, TOUCH_STAGING, (int)(o - c->k->outboxes.v), o->batches);
 	op = add_op(c, DO_PUT_PANELS);
 	op->u.panels.from = from;
@@ -315,6 +325,9 @@ static void store_panels(struct lowering *c, const struct kentry *x, const struc
 	int64_t bytes = o->batch * o->panel_bytes;
 	const struct num *to = ADD(ADD(V(c, VAR_SHARED, NONE), N(c, o->offset)), MUL(DIV(V(c, VAR_THREAD,
 		NONE), N(c, c->k->target->warp)), N(c, o->batches * bytes)));
+	/* no panel has columns of several blocks (layout/stores.c) */
+	const struct num *group = MUL(panel_column(c, o), N(c, o->panel_cols / from.frag->layout->cols));
+	const struct num *when = NULL, *share = is_in_share(c, stask_of(c, x), panel_row_block(c, o), group);
 	struct role_op *each = add_op(c, rounds > 1 ? DO_EACH : DO_BLOCK), *wait;
 	struct role_body *outer = enter_body(c, &each->u.region.body);
 
@@ -333,8 +346,11 @@ static void store_panels(struct lowering *c, const struct kentry *x, const struc
 	add_op(c, DO_FENCE)->why = "the copy engine reads it";
 	add_op(c, DO_WARP_SYNC)->why = "all of the warp's rows are there";
 	add_touch(c, TOUCH_READ, TOUCH_STAGING, (int)(o - c->k->outboxes.v), o->batches);
-	store_batch(c, stask_of(c, x), n, shape, o, V(c, VAR_TO, NONE), from.frag->height == from.frag->rows ?
-		NULL : NUM2(LT, warp_row(c, o), N(c, from.frag->height)));
+	if (from.frag->height != from.frag->rows)
+		when = NUM2(LT, warp_row(c, o), N(c, from.frag->height));
+	if (share)
+		when = when ? NUM2(BOTH, share, when) : share;
+	store_batch(c, stask_of(c, x), n, shape, o, V(c, VAR_TO, NONE), when);
 	leave_body(c, outer);
 }
 
@@ -350,6 +366,9 @@ enum err_code select_store(struct lowering *c, const struct kentry *x, struct er
 	if (buffer == NONE)
 		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' must store a value that another sTask made", s->name);
 	shape = lower_stored_shape(c->k, buffer);
+	if (lower_stores_share(c->k, s) && (has_ring(c, buffer) || !lower_stored_parts(c->k, s)))
+		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' stores a share of a sum over the blocks of a cluster: it must be "
+			"on the lane that adds them up, whose threads have the value in the layout of the sum", s->name);
 	if (o && o->ring != NONE) {
 		store_slot(c, s, n, &shape, o);
 		return OK;
@@ -358,6 +377,8 @@ enum err_code select_store(struct lowering *c, const struct kentry *x, struct er
 		return store_ring(c, x, n, buffer, e);
 	TRY(find_buffer_frag(c, buffer, &from.frag, e));
 	from.version = register_version(c, x, buffer);
+	if (c->k->shared_nodes && c->k->shared_nodes[n->arg[0]] && c->g->buffers.v[buffer].carry != NONE)
+		from = sum_parts(c, x, buffer, from);
 	if (!o)
 		return store_fragment(c, x, n, buffer, from, e);
 	store_panels(c, x, n, &shape, o, buffer, from);

@@ -134,6 +134,13 @@ void add_trips(struct lowering *c, int loop)
 
 		end = NUM2(MIN, end, num_select(c->a, NUM2(LT, most, zero), zero, ADD(DIV(most, tile), N(c, 1))));
 	}
+	if (loop_parts(&c->g->extents, loop) > 1) {	/* a block makes its part of them */
+		int64_t part = extent_tiles(&c->g->extents, l->axis[0]) / c->k->cluster;
+
+		let = add_let(c, VAR_FIRST, loop, MUL(V(c, VAR_RANK, NONE), N(c, part)));
+		add_let_more(c, let, VAR_TRIPS, loop, N(c, part));
+		return;
+	}
 	let = add_let(c, VAR_FIRST, loop, first);
 	if (l->has_length) {
 		add_let_more(c, let, VAR_END, loop, loop_end_num(c, any, l));

@@ -416,15 +416,21 @@ static enum err_code carry_value(struct lowering *c, const struct kentry *x, int
 	int buffer = buffer_of_carry(c, stask_of(c, x), n->ref);
 	struct frag_at at;
 
-	if (has_ring(c, buffer)) {
+	if (has_ring(c, buffer)) {	/* no sum over blocks: lower_cluster_sums */
 		TRY(ring_value_of_node(c, x, ring_of(c, buffer), node, out, e));
 		note_own_reads(c, stask_of(c, x), node);
 		return OK;
 	}
+	if (!has_same_layout(c->k, &c->k->node_shape[node], &c->k->carry_shape[n->ref]) && c->k->shared_nodes &&
+	    c->k->shared_nodes[node])
+		return err_set(e, ERR_ILLEGAL, n->loc, "'%s' uses a sum over the blocks of a cluster in another layout than "
+			"that of the sum", stask_of(c, x)->name);
 	if (!has_same_layout(c->k, &c->k->node_shape[node], &c->k->carry_shape[n->ref]))
 		return converted_value(c, x, node, NONE, n->ref, out, e);
 	TRY(use_registers(c, x, buffer, TOUCH_READ, &at, e));
 	note_own_reads(c, stask_of(c, x), node);
+	if (c->k->shared_nodes && c->k->shared_nodes[node])
+		at = sum_parts(c, x, buffer, at);
 	*out = val_frag(c, at);
 	if (c->has_spare_registers && lower_joins_partial_sums(c->k, node))
 		return join_partial_sums(c, x, node, *out, out, e);

@@ -103,9 +103,9 @@ local function demanding(title, names, count, reached)
   conclude(title, names, count, reached, by_program, seen)
 end
 
--- shapes: last steps are split off and values are aliases of others.
-return function(title, names, count, reached, spread, wild, shapes)
-  random_plans.shapes = shapes
+-- shapes: last steps are split off and values are aliases of others; divides: clusters divide a loop.
+return function(title, names, count, reached, spread, wild, shapes, divides)
+  random_plans.shapes, random_plans.divides = shapes, divides
   if wild then names = names or random_plans.wild_programs end
   if arg[1] then return replay(names, tonumber(arg[1]), tonumber(arg[2] or arg[1]), spread, wild) end
   count = tonumber(os.getenv "MILLRACE_PLANS") or count

@@ -474,6 +474,22 @@ local function cluster_axis(bound)
   return chance(0.5) and #axes > 0 and choose(axes)
 end
 
+-- An axis over which a loop runs, and into how many parts clusters may divide it; or nil.
+local function divided_axis(plan)
+  local axes = {}
+  for _, t in ipairs(plan.graph.tasks) do
+    local axis = t.loop
+    local size, tile = axis and plan.graph.program.axes[axis], axis and plan.graph.tile[axis] or plan.graph.program.axes[axis]
+    if size then
+      local trips = (size + (tile or size) - 1) // (tile or size)
+      for _, parts in ipairs{2, 3, 4} do
+        if trips % parts == 0 then axes[#axes + 1] = {axis, parts} end
+      end
+    end
+  end
+  return table.unpack(#axes > 0 and choose(axes) or {})
+end
+
 -- One try of a wild plan: the plan and what is special about it, or nil and why there is none. What an edit refuses is no
 -- plan.
 function M.try_wild(name, bound, tile)
@@ -490,6 +506,12 @@ function M.try_wild(name, bound, tile)
     rings(plan, append_all(plan, spec), info.alias_of)
     grid(plan)
     if chance(0.06) then plan:grid{cluster = choose{2, 2, 4}, eus = choose{4, 8}, along = cluster_axis(bound)} end
+    if M.divides then
+      local axis, parts = divided_axis(plan)
+      assert(axis, "no loop")
+      plan:grid{cluster = parts, eus = parts * choose{1, 2}, along = false, divide = axis}
+      info.divided = parts
+    end
   end)
   if not good then return nil, why end
   good, why = make_legal(plan, info)
@@ -602,6 +624,7 @@ function M.features(plan, info)
   add("parts", info.ways)
   add("warpgroups a lane", info.wide)
   add("waits", info.waits)
+  if info.divided then add("divided", info.divided) end
   if info.split_offs then add("split off", info.split_offs) end
   if info.swaps then add("swapped", info.swaps) end
   if info.aliases then add("aliases", info.aliases) end
