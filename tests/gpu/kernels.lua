@@ -46,6 +46,13 @@ for _, name in ipairs{"overlap", "pingpong"} do
   plan:grid{cluster=2}
   try(("attention_%s, clusters of 2"):format(name), plan)
 end
+for _, causal in ipairs{false, true} do
+  for _, c in ipairs{2, 4} do
+    local plan = file("attention_serial", mr.examples.flash_attention{b=1, h=8, hkv=2, m=1000, d=128, causal=causal})
+    plan:grid{cluster=c, along="h", longest_first=causal}
+    try(("attention_serial%s, clusters of %d heads"):format(causal and ", causal" or "", c), plan)
+  end
+end
 
 -- attention: every shipped plan, masks of all kinds
 for _, options in ipairs{{}, {causal=true}, {window=100, causal=true}, {softcap=20}, {hkv=1},
