@@ -1,5 +1,5 @@
 -- Attention of which a query sees some keys:
---   sliding_sink_attention: the last `window` keys and the first few, heads in groups, causal (StreamingLLM, gpt-oss without learned sinks);
+--   sliding_sink_attention: the last `window` keys and the first few, heads in groups, causal (StreamingLLM);
 --   window_attention: tokens of one window of an image, with a bias of relative positions and a mask of shifted windows (Swin);
 --   neighbourhood_attention: the 7 x 7 positions of an image around the query's (NATTEN);
 --   packed_qkv_attention: queries, keys and values of all heads in one tensor, as one linear layer makes them (timm, GPT-2).
@@ -110,7 +110,8 @@ return {
     program = mr.program("neighbourhood_attention", function(p)
       local b, h, y, x, d = p:axes("b", "h", "y", "x", "d")
       local r, s = p:axis("r", 7), p:axis("s", 7)
-      local Q, K, V, O = p:input("Q", {b, h, y, x, d}), p:input("K", {b, h, y, x, d}), p:input("V", {b, h, y, x, d}), p:output("O", {b, h, y, x, d})
+      local Q, K, V = p:input("Q", {b, h, y, x, d}), p:input("K", {b, h, y, x, d}), p:input("V", {b, h, y, x, d})
+      local O = p:output("O", {b, h, y, x, d})
       p:batch(b, h, y)
       local q = p:load("load_q", Q)
       local mx, l, o = carries(p, x, d)
