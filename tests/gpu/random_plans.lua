@@ -15,12 +15,15 @@ if not found then
   return
 end
 
--- Behind those of any program a quarter as many of programs with lengths.
-local ran, refused, seed, others = 0, 0, first - 1, wanted + wanted // 4
-while ran < others and refused <= wanted do
+-- Behind those of any program a quarter as many of programs with lengths, and as many whose clusters divide a loop.
+local dividing <const> = {"gemm", "gated", "dq", "qkv", "twice", "window"}
+local quarter = wanted // 4
+local ran, refused, seed = 0, 0, first - 1
+while ran < wanted + 2 * quarter and refused <= wanted do
   seed = seed + 1
-  local lengths = ran >= wanted
-  local plan, info = random_plans.draw(seed, lengths and random_plans.length_programs or nil, nil, lengths)
+  random_plans.divides = ran >= wanted + quarter
+  local names = random_plans.divides and dividing or ran >= wanted and random_plans.length_programs or nil
+  local plan, info = random_plans.draw(seed, names, nil, names ~= nil)
   local result, message = random_plans.verify(plan, {seed, seed + 1}, {target = "cuda"})
   if result == "refused" then
     refused = refused + 1
