@@ -86,30 +86,26 @@ static void put_task(struct print *c, const struct role_op *o)
 	put(c, "}");
 }
 
-/* The number of tile `taken` of the block. A replica goes on with it from within a tile, too. */
-static const char *next_number(struct print *c, const char *at)
-{
-	const struct role_taken *x = &c->r->taken;
-	const char *number = arena_strf(c->a, "number_get(shared + %lld, taken - %d, %d)", (long long)x->offset, x->own, x->slots);
-
-	return x->own == 1 ? number : arena_strf(c->a, "taken < %d ? %s + %d : %s", x->own, at, x->blocks, number);
-}
-
-/* Tiles that the block takes by a counter; `taken` counts them. */
+/* Tiles that the block takes by a counter; `taken` counts them. The number of the next one is in the loop's header, as a replica goes on
+ * with it from within a tile, too. */
 static void put_taken_tiles(struct print *c, const struct role_op *o)
 {
 	const struct role_taken *x = &c->r->taken;
-	const char *at = c->r->names.tiles ? "tile" : "at", *next = next_number(c, at);
-	long long counted = max_i64(0, x->tiles - (int64_t)x->own * x->blocks) + x->blocks;
+	const char *at = c->r->names.tiles ? "tile" : "at";
+	long long counted = max_i64(0, x->tiles - (int64_t)x->own * x->blocks) + x->blocks, tiles = x->tiles;
 	const char *ask = arena_strf(c->a, "tile_ask(counter, %lld)", counted - 1);
+	const char *ring = arena_strf(c->a, "shared + %lld, taken - %d, %d", (long long)x->offset, x->own, x->slots);
+	const char *next = arena_strf(c->a, "number_get(%s)", ring);
 
 	put(c, "int taken = 0;");
 	if (o->u.region.asks) {
 		put(c, "int ahead = leader ? %s : -1;", ask);
-		next = arena_strf(c->a, "(ahead = number_put(ahead, %d, %lld, shared + %lld, taken - 1, %d) ? %s : -1, WARP_SYNC(), %s)",
-			x->own * x->blocks, (long long)x->tiles, (long long)x->offset, x->slots, ask, next);
+		next = arena_strf(c->a, "(ahead = number_put(ahead, %d, %lld, %s) ? %s : -1, WARP_SYNC(), %s)", x->own * x->blocks,
+			tiles, ring, ask, next);
 	}
-	put(c, "LOOP (int %s = BLOCK; %s < %lld; %s = %s) {", at, at, (long long)x->tiles, at, next);
+	if (x->own > 1)
+		next = arena_strf(c->a, "taken < %d ? %s + %d : %s", x->own, at, x->blocks, next);
+	put(c, "LOOP (int %s = BLOCK; %s < %lld; %s = %s) {", at, at, tiles, at, next);
 	c->indent++;
 	put(c, "const int t = taken++;");
 	if (!c->r->names.tiles)

@@ -318,11 +318,18 @@ static void order_groups(struct arena *a, const struct plan *p, const struct clu
 int plan_own_tiles(struct arena *a, const struct plan *p, int phase)
 {
 	struct arena_mark mark = arena_mark(a);
+	int64_t versions = 1;
 	struct kinds k;
 
 	find_kinds(a, p->graph, phase, &k);
 	arena_reset(a, mark);
-	return k.n == 1 ? 2 : 1;
+	for (int b = 0; b < p->graph->buffers.n && k.n == 1; b++) {
+		const struct buffer *x = &p->graph->buffers.v[b];
+
+		if (x->phase == phase && x->loop == NONE && plan_scope(p, b) == SCOPE_SHARED)
+			versions = max_i64(versions, p->versions[b]);
+	}
+	return (int)max_i64(1, min_i64(versions, p->graph->grids[phase].total / (2 * plan_eus(p, phase))));
 }
 
 int64_t *plan_order_tiles(struct arena *a, const struct plan *p, int phase)

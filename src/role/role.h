@@ -576,8 +576,8 @@ struct role_meetings {
 	} *of;				/* by entry of the plan */
 };
 
-/* Tiles that blocks take by a counter in memory (lower/sync/taken.c): the first `own` of a block are BLOCK and, if there are two,
- * BLOCK + blocks; the numbers of all others go through a ring in shared memory. A number is the position in the order of tiles. */
+/* Tiles that blocks take by a counter in memory (lower/sync/taken.c): the first `own` of a block are BLOCK, BLOCK + blocks and
+ * so on; the numbers of all others go through a ring in shared memory. A number is the position in the order of tiles. */
 struct role_taken {
 	int lane;			/* the index of the role that asks, before roles are merged; NONE: blocks have their tiles
 					 * from the start */

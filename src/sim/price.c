@@ -319,8 +319,7 @@ static void read_op(struct reader *r, const struct role_op *o)
 }
 
 /* The number of the next tile, if blocks take tiles by a counter: a wait for it, a read of shared memory and an arrival that says so. The
- * lane that asks also waits until there is space for the number, signals that it is there, and, where it is that of its own next
- * tile, waits until it sees that. */
+ * lane that asks also waits until there is space for the number, signals that it is there, and waits until it sees that. */
 static void read_number(struct reader *r, const struct role_op *o)
 {
 	const struct vdevice *d = r->context.device;
@@ -328,7 +327,7 @@ static void read_number(struct reader *r, const struct role_op *o)
 	r->lane->tile += d->wait_cost + d->warp_cost + d->tell_cost + SHARED_READ;
 	if (!o->u.region.asks)
 		return;
-	r->lane->tile += d->wait_cost + d->tell_cost + d->warp_cost + (r->context.program->taken.own == 1 ? d->flag_latency : 0);
+	r->lane->tile += d->wait_cost + d->tell_cost + d->warp_cost + d->flag_latency;
 	r->lane->asks = d->global_latency;
 }
 

@@ -202,7 +202,7 @@ static enum err_code report_tiles(const struct check *c, const char *what, int64
 		(long long)should);
 }
 
-/* Tiles by a counter: all lanes read their numbers, and one that has each tile asks for them, one tile or two ahead. Its ring then
+/* Tiles by a counter: all lanes read their numbers, and one that has each tile asks for them, a tile ahead. Its ring then
  * holds back nothing but that lane, by lanes that are behind it (lower/sync/taken.c): where the lanes cannot wait for each other
  * without the ring, they cannot with it. */
 static enum err_code check_taken(const struct check *c)
@@ -231,8 +231,8 @@ static enum err_code check_taken(const struct check *c)
 		return report_tiles(c, "the warps that read the number of a tile", x->warps, warps);
 	if (x->tiles != c->plan->graph->grids[c->phase].total || x->blocks != plan_eus(c->plan, c->phase))
 		return report_tiles(c, "the tiles of the phase", x->tiles, c->plan->graph->grids[c->phase].total);
-	if (x->own < 1 || x->own > 2 || x->slots <= x->own)
-		return report_tiles(c, "the slots of the numbers of tiles", x->slots, x->own + 1);
+	if (x->own < 1 || x->slots < 2)
+		return report_tiles(c, "the slots of the numbers of tiles", x->slots, 2);
 	return OK;
 }
 

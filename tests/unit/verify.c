@@ -447,14 +447,14 @@ static void test_taken(void)
 	x = &b.k->role->taken;
 	was = *x;
 	ok(!check_kernel(&b, NULL, &b.e), "tiles by a counter");
-	is_int(x->own, 2, "... of equal work, of which two are a block's own");
+	is_int(x->own, 1, "... of which one is a block's own, as its rings are of a loop");
 	bench_data(&b);
 	ok(!bench_run(&b, &b.was, true), "... run on the CPU");
 	x->warps++;
 	ok(check_kernel(&b, NULL, &b.e), "... the ring waits for a warp that is not there: refused");
 	*x = was;
 	x->slots = 1;
-	ok(check_kernel(&b, NULL, &b.e), "... fewer slots than tiles that a block knows ahead: refused");
+	ok(check_kernel(&b, NULL, &b.e), "... a single slot: refused");
 	*x = was;
 	x->offset = 0;
 	ok(check_kernel(&b, NULL, &b.e), "... numbers in the memory of a ring: refused");

@@ -1,13 +1,13 @@
 /* Tiles that blocks take by a counter in memory (plan:grid{dynamic=true}).
  *
- * The tiles of the phase have an order, and a block begins with the first `own` of it that are its own, tile BLOCK and, of two,
- * tile BLOCK + blocks. One thread of one lane, which asks, takes the number of each further one and hands it to all warps of
- * the block through a ring of numbers in shared memory. At the end of its tile t it writes the number of the block's tile t + own,
- * and asks for the next one, so that a number has as long to come as that lane needs for a tile. A warp that goes on reads
- * its number, and says that it has.
+ * The tiles of the phase have an order, and a block begins with `own` of it that are its own: BLOCK, BLOCK + blocks and so on. One
+ * thread of one lane, which asks, takes the number of each further one and hands it to all warps of the block through a ring of
+ * numbers in shared memory. At the end of its tile t, from the last of its own on, it writes the number of the block's tile t + 1,
+ * and asks for the one behind it, so that a number has as long to come as that lane needs for a tile; the first one, as long as for
+ * all of the block's own. A warp that goes on reads its number, and says that it has.
  *
  * Nothing waits for ever: whatever the block does in tile t depends on what it does in tiles up to t, as no lane works on several
- * tiles at a time, and on having read the number of tile t. That is written when the asking lane has ended tile t - own, and
+ * tiles at a time, and on having read the number of tile t. That is written when the asking lane has ended tile t - 1, and
  * space for it is free when all warps have read the number of tile t - slots, thus ended tile t - slots - 1.
  *
  * An mbarrier shows the parity of its phase alone. A number is written to a slot when all warps have read the one before it
@@ -41,13 +41,13 @@ static int asking_lane(const struct kernel *k)
 }
 
 /* The lane that asks may be ahead of others by as many tiles as a ring has versions. */
-static int slots_needed(const struct kernel *k, int own)
+static int slots_needed(const struct kernel *k)
 {
 	int most = SLOTS_LEAST, slots = SLOTS_LEAST;
 
 	for (int i = 0; i < k->rings.n; i++)
 		most = (int)max_i64(most, k->rings.v[i].versions);
-	while (slots < most + own)
+	while (slots < most + 1)
 		slots *= 2;
 	return slots;
 }
@@ -77,7 +77,7 @@ enum err_code lower_taken(struct kernel *k, struct err *e)
 	x->own = own;
 	x->blocks = plan_eus(k->plan, k->phase);
 	x->tiles = k->plan->graph->grids[k->phase].total;
-	x->slots = slots_needed(k, own);
+	x->slots = slots_needed(k);
 	for (int i = 0; i < k->lanes.n; i++)
 		x->warps += k->lanes.v[i].warps;
 	k->shared_bytes = round_up(k->shared_bytes, k->target->shared.flag);
