@@ -113,6 +113,29 @@ right("a bias and a residual", plan_of(biased{m = 128, n = 128, k = 256}, {m = 6
 right("offsets in the tile loop", plan_of(gemm{m = 256, n = 256, k = 128}, {m = 64, n = 64, k = 32}, {cluster = 2, divide = "k", eus = 2},
   {at = {store_c = -1}, buffers = {a = 3, b = 3, epilogue = 2}}))
 
+local added = mr.program("added", function(p)
+  local b, m, n, k = p:axes("b", "m", "n", "k")
+  local A, B, C = p:input("A", {b, m, k}), p:input("B", {b, n, k}), p:output("C", {m, n}, "f32")
+  p:phase("zero", function() C:store("zero", p:full({m, n}, 0)) end)
+  p:phase("main", function()
+    p:batch(b)
+    local acc = p:carry("acc", {m, n}, 0)
+    p:loop(k, function() acc:add(p:mma("mma", p:load("load_a", A), p:load("load_b", B))) end)
+    C:add("add_c", acc)
+  end)
+end)
+for _, seu in ipairs{"cuda", "tma"} do
+  right("shares are added in memory by " .. seu, plan_of(added{b = 3, m = 64, n = 64, k = 256}, {m = 64, n = 64, k = 32},
+    {cluster = 2, divide = "k", eus = 2}, {seu = {add_c = seu}}))
+end
+right("sums of integers", plan_of(mr.program("integers", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local A, B, C = p:input("A", {m, k}, "i8"), p:input("B", {n, k}, "i8"), p:output("C", {m, n}, "i32")
+  local acc = p:carry("acc", {m, n}, 0)
+  p:loop(k, function() acc:add(p:mma("mma", p:load("load_a", A), p:load("load_b", B))) end)
+  C:store("store_c", acc)
+end){m = 128, n = 64, k = 512}, {m = 64, n = 64, k = 64}, {cluster = 2, divide = "k", eus = 2}))
+
 ---- what is refused ---------------------------------------------------------------
 
 local function refused(name, plan, words, hint)
