@@ -293,11 +293,14 @@ local function with_other_operands(s, bound, device, o)
 end
 
 -- The best plans with operands of products exchanged (src/search/swaps.h), of which the search itself knows nothing: a list as
--- with_other_operands has it, of those that are clearly faster than its best and these others. It is empty for most programs.
-local function with_swaps(s, others, bound, device, o, measured)
-  local other, list = core.search(bound, device, o.tile, measured, true), {}
+-- with_other_operands has it, of those that are clearly faster than its best and these others. It is empty for most programs. The second
+-- search gets what the first has left of budget.trials and of the time until budget.ends, and is run by budget.run. Returns also that
+-- search, and why it ended; nil: there is none.
+local function with_swaps(s, others, bound, device, o, budget)
+  local left = budget.trials - s:counts().trials
+  local other, list = left > 0 and core.search(bound, device, o.tile, budget.measured, true), {}
   if not other then return list end
-  other:run(math.tointeger(math.min(number(o, "trials", SIMULATED), SIMULATED)), number(o, "seconds", 60))
+  local ended = budget.run(other, left, math.max(budget.ends - core.clock(), 0))
   local best = s:found()[1]
   local least = math.min(best and best.priced and best.seconds or math.huge, others[1] and others[1].predicted or math.huge)
   for rank, x in ipairs(other:found()) do
@@ -309,15 +312,16 @@ local function with_swaps(s, others, bound, device, o, measured)
       list[#list + 1] = {plan = plan, predicted = x.seconds, traits = traits}
     end
   end
-  return list
+  return list, other, ended
 end
 
--- All candidates but the search's own, the fastest first.
-local function other_plans(s, bound, device, o, measured)
+-- All candidates but the search's own, the fastest first; and what with_swaps returns behind its list.
+local function other_plans(s, bound, device, o, budget)
   local list = with_other_operands(s, bound, device, o)
-  table.move(with_swaps(s, list, bound, device, o, measured), 1, SWAPS, #list + 1, list)
+  local swapped, other, ended = with_swaps(s, list, bound, device, o, budget)
+  table.move(swapped, 1, #swapped, #list + 1, list)
   table.sort(list, function(a, b) return a.predicted < b.predicted end)
-  return list
+  return list, other, ended
 end
 
 -- The best plan that check() accepts, too. The search itself checks the plan and prices its kernel, but leaves out the proof
@@ -363,10 +367,10 @@ end
 
 -- Search in the model. Returns the search, why it ended, and its counts, also a plan if none of its own is legal; or nil and why there is
 -- no legal plan.
-local function find(bound, device, o, most, ahead, watch)
-  local s = core.search(bound, device, o.tile, ahead ~= nil)
+local function find(bound, device, o, budget, ahead, watch)
+  local s = core.search(bound, device, o.tile, budget.measured)
   local due = core.clock() + AHEAD_SECONDS
-  local ended = s:run(most, number(o, "seconds", 60), function(tried, shapes, seconds)
+  local ended = s:run(budget.trials, math.max(budget.ends - core.clock(), 0), function(tried, shapes, seconds)
     if ahead and seconds > 0 and core.clock() >= due then
       compile_ahead(s, bound, device, ahead)
       due = core.clock() + AHEAD_SECONDS
@@ -452,10 +456,28 @@ end
 local function search(bound, device, found, o, watch)
   local most = math.tointeger(math.min(number(o, "trials", found and MEASURED or SIMULATED), 2^53) // 1)
   local ahead = found and {} or nil
-  local s, ended, counts, only = find(bound, device, o, found and math.maxinteger or most, ahead, watch)
+  -- Where plans are measured, trials counts these.
+  local budget = {trials = found and math.maxinteger or most, ends = core.clock() + number(o, "seconds", 60), measured = found ~= nil}
+  local s, ended, counts, only = find(bound, device, o, budget, ahead, watch)
   if not s then return nil, ended end
   if only then return answer(only, counts, ended, endings.repaired, {history = history_of{s}, measurements = {}}) end
-  local searches, others = {s}, ended == "interrupted" and {} or other_plans(s, bound, device, o, found ~= nil)
+  local searches, others = {s}, {}
+  function budget.run(other, trials, seconds)
+    return other:run(trials, seconds, function(tried, shapes, best)
+      return watch{phase = "model", trials = counts.trials + tried, shapes = counts.shapes + shapes, best = best > 0 and best or nil,
+        bound = counts.bound_seconds, history = history_of{s, other}}
+    end)
+  end
+  if ended ~= "interrupted" then
+    local second, swapped, why_ended = other_plans(s, bound, device, o, budget)
+    others = second
+    if swapped then
+      local more = swapped:counts()
+      searches[2], counts.trials, counts.shapes, counts.pruned = swapped, counts.trials + more.trials, counts.shapes + more.shapes,
+        counts.pruned + more.pruned
+      if why_ended == "interrupted" then ended = why_ended end
+    end
+  end
   local m = found and ended ~= "interrupted" and measure(searches, others, bound, device, found, counts, o, most, ahead, watch) or nil
   for _, compiling in pairs(ahead or {}) do
     if compiling then compiling:drop() end

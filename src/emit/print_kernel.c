@@ -187,9 +187,9 @@ static bool adds_in_memory(const struct role_program *r)
 	return false;
 }
 
-/* Numbers of tiles, from the thread that asks for them to all warps (lower/sync/taken.c). ptxas
- * waits for what the counter has given at the first operation on it, which it moves ahead of the tile's loads. So that operation is on
- * a predicate, too, that is computed behind them. */
+/* Numbers of tiles, from the thread that asks for them to all warps (lower/sync/taken.c). ptxas waits for what the
+ * counter has given at the first operation on it, which it moves ahead of the tile's loads. `if_elected` makes that
+ * operation depend on an elect.sync behind the loads, too, so that it stays there. */
 static const char *const numbers[] = {
 	"/* Numbers of tiles go through a ring: flags that one is there, flags that all warps have read it, the numbers. */\n",
 	"DEV int number_put(int given, int first, int tiles, u32 ring, int n, int slots)\n",

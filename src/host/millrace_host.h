@@ -62,8 +62,9 @@ static int host_warp;			/* threads of a warp; likewise */
 #define flags_ready() ((void)0)
 #define flag_expect(a, bytes) host_rt->flag_arrive(a, bytes)
 #define flag_arrive_thread(a) host_rt->flag_arrive(a, 0)
-/* How many tiles were asked for before; x in the thread that elect() elects. */
+/* x in the thread that elect() elects, -1 in others. */
 #define if_elected(x) (elect() ? (x) : -1)
+/* How many tiles all blocks have asked for before this call. */
 #define tile_ask(counter, last) host_rt->ask(counter, last)
 /* Arrive at the flag with the same address in another block of the cluster. */
 #define flag_arrive_at(a, block) host_rt->flag_arrive_at(a, block)

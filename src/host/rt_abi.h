@@ -79,7 +79,7 @@ struct host_runtime {
 	/* copy a word, or zeros if `from` is NULL, until the thread waits; wait until so many of its words are under way */
 	void (*copy_dma)(uint32_t address, const void *from);
 	void (*dma_wait)(int n);
-	/* the counter, as one of all blocks that run at once may get it; it grows, and is 0 behind `last` */
+	/* the next number for this block, chosen at random as if other blocks asked, too; behind `last` the counter is 0 again */
 	int (*ask)(uint32_t *counter, int last);
 	void (*put_copied)(uint32_t address, const void *from, uint32_t n);
 };

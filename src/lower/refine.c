@@ -169,8 +169,9 @@ static enum err_code check_bytes(struct kernel *k, int64_t counters, struct err 
 		flags += (int64_t)k->flags.v[i].depth * k->target->shared.flag;
 	return err_set(e, ERR_ILLEGAL, NOWHERE, "the kernel needs %lld bytes of shared memory, '%s' "
 		"has %lld: %lld for rings, %lld for %ss, %lld to stage stores and to exchange values between the threads "
-		"of a lane%s", (long long)bytes, d->name, (long long)d->shared_bytes, (long long)rings,
+		"of a lane%s%s", (long long)bytes, d->name, (long long)d->shared_bytes, (long long)rings,
 		(long long)flags, target_flag_name(k->target), (long long)(bytes - slack - counters - rings - flags),
+		k->taken.lane != NONE ? ", and for numbers of tiles" : "",
 		slack ? arena_strf(&k->arena, ", %lld to align all of it", (long long)slack) : counters ?
 		arena_strf(&k->arena, ", %lld for counters at which lanes synchronize", (long long)counters) : "");
 }

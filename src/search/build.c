@@ -321,7 +321,8 @@ static uint64_t hash_entries(uint64_t h, const struct plan *p)
 uint64_t build_hash(const struct choice *c, const struct plan *p)
 {
 	/* chiplets: all have the same */
-	const int64_t tiles[] = { p->grid.raster, p->grid.group, p->grid.longest_first, p->grid.section };
+	const int64_t tiles[] = { p->grid.raster, p->grid.group, p->grid.longest_first, p->grid.section,
+		p->grid.dynamic };
 
 	return hash_bytes(build_hash_without_raster(c, p), tiles, sizeof(tiles));
 }

@@ -851,7 +851,8 @@ uint64_t choice_hash(const struct choice *c)
 		c->load_registers, c->copied_loads, c->loads_by_threads, c->loads_by_rows, c->loads_by_dma, c->issue_order, c->extra_versions,
 		c->ring_bytes, c->ring_depth, c->deeper_rings, c->tile_versions, c->stores_by_threads,
 		c->products_by_threads, c->on_second, c->grid.eus, c->grid.raster,
-		c->grid.group, c->grid.longest_first, c->grid.section, c->grid.cluster, c->grid.along, c->grid.divided };
+		c->grid.group, c->grid.longest_first, c->grid.section, c->grid.cluster, c->grid.along, c->grid.divided,
+		c->grid.dynamic };
 	uint64_t h = hash_bytes(hash_basis(0), c->tiling.extent, sizeof(c->tiling.extent));
 
 	return hash_bytes(hash_bytes(h, c->order, sizeof(c->order)), v, sizeof(v));

@@ -154,15 +154,21 @@ static bool is_operand_in_registers(const struct lowering *c, const struct stask
 /* Does the task make the node of fields of packed words? */
 static bool is_of_fields(const struct lowering *c, const struct stask *s, int node)
 {
-	const struct node *n = &c->p->nodes.v[node];
-	bool is = n->op == OP_UNPACK;
+	const struct task *t = &c->p->tasks.v[s->task];
+	bool *is = ARENA_ARRAY(c->a, c->p->nodes.n, bool);
 
-	for (int k = 0; k < node_arity(n) && n->task == s->task && !is; k++)
-		is = op_class(n->op) != CLASS_MOVE && is_of_fields(c, s, n->arg[k]);
-	return is && n->task == s->task;
+	for (int i = 0; i < t->nodes.n && t->nodes.v[i] <= node; i++) {	/* behind its arguments */
+		const struct node *n = &c->p->nodes.v[t->nodes.v[i]];
+
+		is[t->nodes.v[i]] = n->op == OP_UNPACK;
+		for (int k = 0; k < node_arity(n) && op_class(n->op) != CLASS_MOVE; k++)
+			is[t->nodes.v[i]] |= is[n->arg[k]];
+	}
+	return is[node];
 }
 
-/* Is the node a conversion of what an instruction makes of two elements at once, for a product that reads it in registers? */
+/* Is the node a conversion of what an instruction makes of two elements at once, or of fields of packed words, for a
+ * product that reads it in registers? */
 static bool is_operand_of_pairs(const struct lowering *c, const struct stask *s, int node)
 {
 	return c->k->target->pairs >> c->p->nodes.v[node].type & 1 && is_operand_in_registers(c, s, node) &&
