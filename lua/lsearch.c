@@ -146,7 +146,8 @@ static void push_traits(lua_State *L, const struct program *p, const struct choi
 		{ "warp_columns", c->columns / 4.0 },
 		{ "issue_order", c->issue_order }, { "versions", c->extra_versions != 0 },
 		{ "depth", log2(c->ring_depth + __builtin_popcount(c->deeper_rings)) / 2 }, { "tiles", c->tile_versions / 2.0 }, { "by_threads", c->stores_by_threads },
-		{ "load_warps", c->load_warps ? 1 + log2(c->load_warps) / 4 : 0 }, { "load_lanes", c->load_lanes - 1 },
+		{ "load_warps", c->load_warps ? 1 + log2(c->load_warps) / 4 : 0 }, { "load_lanes", c->load_lanes != LOADS_TOGETHER }, { "loads_ahead", c->load_lanes == LOADS_AHEAD },
+		{ "loads_behind", c->load_lanes == LOADS_BEHIND },
 		{ "load_registers", c->load_registers != 0 },
 		/* the model does not know that EUs of a cluster wait for each other */
 		{ "cluster", c->grid.cluster > 1 ? 2 : 0 }, { "raster", c->grid.raster == RASTER_ROWS },

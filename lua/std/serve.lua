@@ -130,11 +130,11 @@ function server:judge(k, tiles)
   return v
 end
 
--- Do all outputs of a kernel agree with those of another one, which was found right? Where they cannot be compared (the memory is not
--- enough for both, for example), they do not: the kernel is compared with the reference alone.
+-- Can all outputs of a kernel be compared with those of another one, which was found right (the memory may not be enough for both), and do
+-- they agree?
 function server:agrees(k, other)
   local compared, found = core.try(self.compare, self, k, self.kernels[other], {reference = false, tiles = SAMPLE})
-  return compared and agree(found, self.verdicts[other].chunk)
+  return compared, compared and agree(found, self.verdicts[other].chunk)
 end
 
 -- The verdict of an item, for good: it is right if a sample is and all of its outputs agree with those of another kernel that is right
@@ -145,8 +145,9 @@ function server:verdict_of(item, surely)
   if known and (known.why or known.complete or not surely) then return known end
   if not known and not self.right then known = self:judge(k, SAMPLE) end
   if not known or (surely and not known.why and not known.complete) then
-    local other = self:other_than(item)
-    if other and self:agrees(k, other) then
+    local other, compared, agrees = self:other_than(item), false, false
+    if other then compared, agrees = self:agrees(k, other) end
+    if agrees then
       local right = self.verdicts[self.right]
       known = {relative = (known or self.verdicts[other]).relative, complete = true, chunk = known and known.chunk}
       if right then right.complete = true end
@@ -155,7 +156,7 @@ function server:verdict_of(item, surely)
       local complete = surely or self.complete < COMPLETE
       known = self:judge(k, complete and 0 or SAMPLE)
       if complete then self.complete = self.complete + 1 end
-      if complete and not known.why and other then self:distrust() end
+      if complete and not known.why and compared then self:distrust() end
     end
   end
   self.verdicts[item.id] = known
@@ -212,7 +213,7 @@ function server:try_verdict(item, surely)
   self.refused = self.refused + (fault and 0 or 1)
   if self.refused == REFUSALS and not next(self.verdicts) then error(found, 0) end
   if self.right == item.id then self:distrust() end
-  self.kernels[item.id] = nil
+  self.kernels[item.id], self.verdicts[item.id] = nil, nil
   return {why = unlocated(fault or "its outputs cannot be compared: " .. unlocated(found)), failed = true}
 end
 

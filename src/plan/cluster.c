@@ -12,7 +12,8 @@ static const struct stask *stask_at(const struct plan *p, int task)
 /* Is the expression the same on all tiles of a group? */
 static bool is_same(const struct plan *p, const struct cluster *c, const struct index_expr *x)
 {
-	const struct program *g = p->graph->program;
+	/* a kernel shares the same loads at all sizes */
+	const struct program *g = (p->largest ? p->largest : p)->graph->program;
 
 	if (x->value)
 		return false;
@@ -207,7 +208,7 @@ void cluster_check(const struct plan *p, struct arena *a, struct problems *out)
 	int size = p->grid.cluster;
 	const struct program *g = p->graph->program;
 	struct srcloc loc = p->grid_loc;
-	struct cluster first = possible_cluster(p, 0);
+	struct cluster first = { .size = 1 };	/* that there could be */
 	bool any = false;
 
 	cluster_check_divided(p, a, out);
@@ -222,6 +223,7 @@ void cluster_check(const struct plan *p, struct arena *a, struct problems *out)
 		struct cluster c = plan_cluster(p, phase);
 
 		any |= c.size > 1;
+		first = first.size > 1 ? first : possible_cluster(p, phase);
 		if (c.size > 1)
 			check_additions(p, &c, phase, a, out);
 		for (int l = 0; l < g->loops.n && c.size > 1; l++)

@@ -133,9 +133,9 @@ NODISCARD enum err_code space_init(struct space *s, struct arena *a, struct mem 
 	const struct program *p, const struct vdevice *d, const struct wanted *want, struct graph **graph,
 	struct err *e);
 
-/* Equal choices have equal hashes; different ones hardly ever do. */
 /* Does a tile load anything ahead of the loops of a phase, or behind one? */
 bool space_has_tile_loads(const struct program *p, bool behind);
+/* Equal choices have equal hashes; different ones hardly ever do. */
 uint64_t choice_hash(const struct choice *c);
 
 /* The choice with the space's first extents, and usual values of everything else. */

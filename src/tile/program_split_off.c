@@ -75,8 +75,8 @@ static enum err_code check_steps(const struct program *p, const struct split_off
 		others += p->nodes.v[t->nodes.v[i]].op != OP_CONST && p->nodes.v[t->nodes.v[i]].op != OP_INDEX &&
 			!ints_hold(steps, n, t->nodes.v[i]);
 	if (n < x->steps)
-		return err_set(e, ERR_INPUT, x->loc, "'%s' has no %d last steps, but %d: element by element, and each the only use of "
-			"the one before", x->value, x->steps, n);
+		return err_set(e, ERR_INPUT, x->loc, "only the last %d step%s to '%s' can be split off, not %d: each must be element-wise, "
+			"and nothing else may use the result of the step before it", n, n == 1 ? "" : "s", x->value, x->steps);
 	return others ? OK : err_set(e, ERR_INPUT, x->loc, "'%s' does nothing else than make '%s'", t->name, x->value);
 }
 

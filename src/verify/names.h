@@ -6,8 +6,8 @@
  *    changed;
  *  - a fragment of one sTask that is read before it is written; an operation that reads what it writes, because a
  *    second execution would have another result;
- *  - a product without a fence after the pins of its registers, or of pairs that compilers may make before the product before has
- *    read their registers; columns of an sTask's result that two of its products
+ *  - a product without a fence after the pins of its registers, or of pairs that a compiler may move to where the previous product has
+ *    not read its registers; columns of an sTask's result that two of its products
  *    compute, or none; the result of a product in a fragment of the sTask that is read before it is complete and
  *    pinned;
  *  - a value in the lane's scratch that is read before it is there, or overwritten while it may be read;
@@ -53,8 +53,8 @@ struct seen_frag {
 	int pinned, pinned_version;	/* last */
 	int changed;			/* last, by ordinary code or a product */
 	bool pairs;			/* pairs that were computed at once (role_op.u.pack.pairs) */
-	bool unordered;			/* ... perhaps before the wait in front of the operation that puts them where a product reads
-					 * them: compilers move them, or one sTask's own fragment is older than the wait */
+	bool unordered;			/* pairs that may be executed before the wait that precedes the copy to a product's
+					 * operand: compilers may move them there, or they were written before that wait */
 	enum { SUM_THERE, SUM_UNDER_WAY, SUM_UNPINNED } sum;	/* if it belongs to a single sTask */
 };
 

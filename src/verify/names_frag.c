@@ -163,7 +163,7 @@ void names_product(struct names *c, const struct role_op *o)
 	if (x)
 		check_fenced(c, x, o->u.product.a.version, 0);
 	if (x && x->unordered)
-		names_fail(c, "takes '%s', pairs that compilers may make before the product before has read its registers", x->frag->name);
+		names_fail(c, "reads '%s', which a compiler may overwrite while the previous product still reads its registers", x->frag->name);
 	x = find_frag(c, sum.frag);
 	if (!x)
 		return;

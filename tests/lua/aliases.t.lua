@@ -69,7 +69,7 @@ refused("what the sTask itself needs", "'softmax' goes on with 'softmax': it can
 refused("a name that is taken", "has a task 'rescale' already", function(p) p:split_off("softmax_2", "rescale") end)
 refused("no name", "cannot name a task", function(p) p:split_off("softmax_2", "2nd") end)
 refused("no sTask", "split_off: ", function(p) p:split_off "softmax_2" end)
-refused("more steps than there are", "'softmax_2' has no 8 last steps, but 1", function(p) p:split_off("softmax_2", "x", 8) end)
+refused("more steps than there are", "only the last 1 step to 'softmax_2' can be split off, not 8", function(p) p:split_off("softmax_2", "x", 8) end)
 refused("too many steps", "steps must be an integer from 1 to 8, got 9", function(p) p:split_off("softmax_2", "x", 9) end)
 refused("no step", "steps must be an integer from 1 to 8, got 0", function(p) p:split_off("softmax_2", "x", 0) end)
 refused("steps of a load", "'k' is loaded: that has one last step", function(p) p:split_off("k", "x", 2) end)

@@ -282,7 +282,7 @@ static void check_order_of(const char *name, const char *script, const char *why
 		;
 	if (ok(at != NONE && wait >= 0, name)) {
 		in->v.v[at]->u.pack.ordered = false;
-		refused_for(&b, "pairs that compilers may make before", "  refused if compilers may move them");
+		refused_for(&b, "which a compiler may overwrite", "  refused if compilers may move them");
 		in->v.v[at]->u.pack.ordered = true;
 		was = *in;
 		*in = (struct role_body){ 0 };
@@ -344,7 +344,7 @@ int main(void)
 	check_order_of("dequant_gemm, swapped", "return swapped(mr.examples.dequant_gemm{m=64, n=64, k=128, group=64}, "
 		"{m=64, n=64, k=64}, 'mma', {w=2, scale=2, a=2})", "writes 'dequant' while 'mma'");
 	check_order_of("rmsnorm_gemm", "return simple(mr.examples.rmsnorm_gemm{m=64, n=64, k=128}, {m=64, n=64, k=32}, "
-		"{x=2, g=2, w=2})", "pairs that compilers may make before");
+		"{x=2, g=2, w=2})", "which a compiler may overwrite");
 	check_order_of("rmsnorm_gemm, split off", "return split_off(mr.examples.rmsnorm_gemm{m=64, n=64, k=128}, "
 		"{m=64, n=64, k=32}, 'squares', 'convert', 2, {x=2, g=2, w=2})", "writes 'squares' while 'mma'");
 	check_plan_of("conv2d", "return simple(mr.examples.conv2d{n=1, c=64, h=8, w=8, k=64, r=1, "

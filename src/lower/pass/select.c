@@ -211,8 +211,9 @@ static int find_groups_wait(const struct role_body *b, int begin)
 	return NONE;
 }
 
-/* What an sTask reads of each row, such as a scale of a product, or fetches to registers, is read before it waits for products of its lane: so neither
- * the reads nor the fence behind them are between a product and its use. Returns how many operations were moved, and where. */
+/* Moves reads of an sTask ahead of its wait for products of the lane: what it reads of each row, such as a scale, and
+ * what it fetches to registers. Then neither the reads nor the fence behind them are between a product and its use.
+ * Returns how many operations were moved, and where. */
 static int read_ahead(struct lowering *c, int begin, int *at)
 {
 	struct role_body *b = c->body;

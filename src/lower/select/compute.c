@@ -140,6 +140,17 @@ bool multiplies_pairs(const struct lowering *c, const struct stask *s, int node)
 	return true;
 }
 
+/* Does the sTask read the buffer, or another one in the same registers? */
+static bool reads_registers(const struct graph *g, const struct stask *s, int buffer)
+{
+	int owner = g->buffers.v[buffer].alias_of == NONE ? buffer : g->buffers.v[buffer].alias_of;
+
+	for (int i = 0; i < s->reads.n; i++)
+		if (s->reads.v[i] == owner || g->buffers.v[s->reads.v[i]].alias_of == owner)
+			return true;
+	return false;
+}
+
 /* Are the elements of the node, or of its buffer, what an asynchronous product of the lane takes out of registers? */
 static bool is_operand_in_registers(const struct lowering *c, const struct stask *s, int node)
 {
@@ -147,7 +158,8 @@ static bool is_operand_in_registers(const struct lowering *c, const struct stask
 	bool is = false;
 
 	for (int i = 0; i < c->lane->entries.n && buffer != NONE && !has_ring(c, buffer); i++)
-		is |= is_async_product(c->k, c->lane->entries.v[i].task) && stask_reads(stask_of(c, &c->lane->entries.v[i]), buffer);
+		is |= is_async_product(c->k, c->lane->entries.v[i].task) &&
+			reads_registers(c->g, stask_of(c, &c->lane->entries.v[i]), buffer);
 	return is;
 }
 
