@@ -37,6 +37,9 @@ static const char *const prelude[] = {
 	"#define CLUSTER_KERNEL(name, threads, blocks) static void name\n",
 	"#define CLUSTER_SYNC() ((void)0)\n",
 	"#define flag_arrive_at(a, block) (arrivals++)\n",
+	"#define flag_tell_at(a, block) (arrivals++)\n",
+	"#define flag_wait_peers(a, phase) flag_wait(a, phase)\n",
+	"#define peer_16(x, a, block) ((void)0)\n",
 	"#define MAP const void *const\n",
 	"#define EACH(i, n) for (int i = 0; i < (n); i++)\n",
 	"#define LOOP for\n",
@@ -540,10 +543,12 @@ static const char *cuda_text(lua_State *L, struct arena *a)
 		text = arena_strf(a, "%s%s", text, cuda_matrices[i]);
 	for (int i = 0; cuda_pairs[i]; i++)
 		text = arena_strf(a, "%s%s", text, cuda_pairs[i]);
+	for (int i = 0; cuda_parts[i]; i++)
+		text = arena_strf(a, "%s%s", text, cuda_parts[i]);
 	return text;
 }
 
-#define HIP_LACKS " CLUSTER_KERNEL MAP CLUSTER_SYNC SET_REGISTERS flag_expect flag_arrive_at STORES_READ in_block " \
+#define HIP_LACKS " CLUSTER_KERNEL MAP CLUSTER_SYNC SET_REGISTERS flag_expect flag_tell_at flag_wait_peers peer_16 flag_arrive_at STORES_READ in_block " \
 	"descriptor GROUPS_WAIT PIN_F PIN_U FRESH_F FRESH_U quad_transpose "
 
 /* The page tells all names that both shipped targets define, and those of copies and loads that only gfx942 has, and no others. */
