@@ -105,7 +105,7 @@ static struct cluster no_cluster(const struct plan *p, int phase)
 		.groups = p->graph->grids[phase].total };
 }
 
-/* The clusters of a phase if they have something to share. */
+/* The clusters that the phase would have; whether they have anything to share is for plan_cluster. */
 static struct cluster possible_cluster(const struct plan *p, int phase)
 {
 	const struct grid *g = &p->graph->grids[phase];

@@ -592,7 +592,7 @@ struct role_program {
 	const char *program, *phase, *device;	/* names */
 	const struct target *target;
 	int threads;			/* of a block */
-	int cluster;			/* blocks that load together; 1: there are no clusters */
+	int cluster;			/* blocks of a cluster; 1: there are no clusters */
 	struct role_meetings meetings;
 	struct role_taken taken;
 	const char *why_flags;		/* why they signal by flags, where flags are counters (target/target.h); NULL */

@@ -1,8 +1,8 @@
 /* swaps.h - products whose operands a search exchanges (program_swap).
  *
- * A product that waits for nothing takes its first operand out of registers, but not the second. So where a task makes the second one
- * of loads, as of weights of few bits, and the first is loaded, the product may be faster the other way around: what is made goes
- * to no shared memory, and each row is made once for all columns of a tile. */
+ * An asynchronous product (wgmma) can read its first operand from registers, but its second only from shared memory. So if
+ * a task makes the second operand of loads, as it converts weights of few bits, and the first is loaded, exchanging them
+ * saves a way through shared memory, and each row is converted once for all columns of a tile. */
 #ifndef SEARCH_SWAPS_H
 #define SEARCH_SWAPS_H
 

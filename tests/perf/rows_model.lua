@@ -9,7 +9,8 @@
 -- CUDA graphs over inputs of more than twice the L2; FlashAttention-4's backward at twice the heads, halved), its ratio to the
 -- prediction, and the ratio that is the goal. Then come the rows predicted below their goals, with what binds. In the environment,
 -- SECONDS=5 is how long a search takes in the model, DEVICE=h200 what it is for, PART=2/4 every fourth row, from the second on,
--- PLANS=FOLDER where scripts of the plans stay. Exits with 1 if a row has no plan, spills, is serialized, or is compiled for more than 5 s.
+-- PLANS=FOLDER where scripts of the plans stay. Exits with 1 if a row
+-- fails or has no plan, or if its kernel spills, has another problem of the compiler's or takes more than 5 s to compile; not if it misses its goal.
 local mr = require "millrace"
 local core = require "millrace.core"
 local dir = arg[0]:match "^(.*/)" or "./"

@@ -446,12 +446,12 @@ NODISCARD enum err_code select_lines(struct lowering *c, const struct kentry *x,
 /* ... each line by the thread that holds its result. */
 NODISCARD enum err_code select_own_lines(struct lowering *c, const struct kentry *x, int node,
 	const struct fold *f, const struct val *zero, struct err *e);
-/* The sum of the `parts` that the threads have of a carry (layout/partial.c), in registers of node's own. */
 /* The carry's fragment with the block's share of the sums over all blocks of the cluster. The sTask adds up once. */
 struct frag_at sum_parts(struct lowering *c, const struct kentry *x, int buffer, struct frag_at from);
 /* Is the element at hand of the value that an sTask stores in the block's share? NULL: a block has all of it. */
-const struct num *is_in_share(struct lowering *c, const struct stask *s, const struct num *block,
+const struct num *is_in_share(struct lowering *c, const struct stask *s, const struct num *row_block,
 	const struct num *group);
+/* The sum of the `parts` that the threads have of a carry (layout/partial.c), in registers of node's own. */
 NODISCARD enum err_code join_partial_sums(struct lowering *c, const struct kentry *x, int node,
 	const struct val *parts, const struct val **out, struct err *e);
 

@@ -23,7 +23,7 @@ static struct parts_sum *parts_of(const struct kernel *k, int buffer, int replic
 
 static int add_flag(struct kernel *k, int task, int replicas)
 {
-	/* the generations of a barrier are instances of one replica, which come in order */
+	/* one barrier for each replica: its phases then complete in the order of that replica's tiles */
 	struct flag f = { .task = task, .depth = replicas, .all_blocks = true, .parts = true, .offset = k->shared_bytes,
 		.arrivals = lane_warps(k->plan, lane_of(k, task)) * k->cluster };
 
@@ -109,7 +109,7 @@ struct frag_at sum_parts(struct lowering *c, const struct kentry *x, int buffer,
 	const struct num *t = instance_number(c, stask_of(c, x)->loop);
 	struct role_op *put, *sum;
 	struct frag *to;
-	/* what is noted so far is of the operation that uses the sum */
+	/* the touches so far belong to the operation that will use the sum: they are set aside meanwhile */
 	int noted = c->touches.n;
 	struct touch *touches = arena_copy(c->a, c->touches.v, (size_t)noted, sizeof(*touches));
 
@@ -170,11 +170,11 @@ const struct parts_sum *lower_stored_parts(const struct kernel *k, const struct 
 	return NULL;
 }
 
-const struct num *is_in_share(struct lowering *c, const struct stask *s, const struct num *block,
+const struct num *is_in_share(struct lowering *c, const struct stask *s, const struct num *row_block,
 	const struct num *group)
 {
 	const struct parts_sum *x = lower_stored_parts(c->k, s);
 
-	return x ? NUM2(EQ, DIV(ADD(MUL(block, N(c, x->groups)), group), N(c, x->chunks)), V(c, VAR_RANK, NONE)) :
+	return x ? NUM2(EQ, DIV(ADD(MUL(row_block, N(c, x->groups)), group), N(c, x->chunks)), V(c, VAR_RANK, NONE)) :
 		NULL;
 }

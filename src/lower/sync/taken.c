@@ -10,11 +10,11 @@
  * tiles at a time, and on having read the number of tile t. That is written when the asking lane has ended tile t - 1, and
  * space for it is free when all warps have read the number of tile t - slots, thus ended tile t - slots - 1.
  *
- * An mbarrier shows the parity of its phase alone. A number is written to a slot when all warps have read the one before it
- * there, and a warp reads all numbers, so neither waits for a phase while the one after the next is complete.
+ * A wait for an mbarrier can test only the parity of a phase, so no warp may be two phases behind. None is: a slot is written
+ * again only when all warps have read it, and every warp reads every number.
  *
- * A block that is given a number behind the last tile asks no more. So a launch asks as often as there are tiles in the counter and
- * blocks, and the counter, which begins again at 0 behind so many, is 0 for the next launch. */
+ * Each block stops at the first number behind the last tile. So a launch fetches exactly (tiles that are not blocks' own) +
+ * (blocks) numbers. `atom.inc` wraps to 0 after that many, which leaves the counter at 0 for the next launch. */
 #include "lower/passes.h"
 #include "plan/assign.h"
 
