@@ -96,6 +96,8 @@ local gated = carried("gated", function(p, C, acc, other)
 end, {two = true})
 right("two sums", plan_of(gated{m = 128, n = 128, k = 256}, {m = 64, n = 64, k = 32}, {cluster = 2, divide = "k", eus = 4},
   {buffers = {a = 3, b = 3, e = 3}}))
+right("two sums of three replicas", plan_of(gated{m = 192, n = 256, k = 128}, {m = 64, n = 64, k = 32}, {cluster = 2, divide = "k", eus = 2},
+  {replicas = 3, buffers = {a = 4, b = 4, e = 4}}))
 local scaled = carried("scaled", function(p, C, acc) C:store("store", p:task("out", function() return acc:to "bf16" end)) end,
   {scaled = true})
 right("a sum that threads add to", plan_of(scaled{m = 128, n = 128, k = 256}, {m = 64, n = 64, k = 32}, {cluster = 2,

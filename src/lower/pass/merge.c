@@ -101,8 +101,18 @@ static bool merge_flags(struct merging *m, int first, int next)
 	const struct role_flag *v = m->r->flags.v, *x = &v[first], *y = &v[next];
 	const struct counterpart *c = add_counterpart(m, COUNTERPART_FLAG, first, next);
 
-	return c && x->depth == y->depth && x->all == y->all && x->bytes == y->bytes &&
+	return c && x->depth == y->depth && x->all == y->all && x->parts == y->parts && x->bytes == y->bytes &&
 		has_same_step(x->offset, v[c->of[1]].offset, v[c->of[m->n - 1]].offset, y->offset);
+}
+
+/* Where blocks of a cluster put what others add up. Other stagings do not occur in the text of their operation. */
+static bool merge_stagings(const struct merging *m, int first, int second, int last, int next)
+{
+	const struct role_staging *v = m->r->stagings.v;
+
+	if (first == NONE || next == NONE)
+		return first == next;
+	return has_same_step(v[first].offset, v[second].offset, v[last].offset, v[next].offset);
 }
 
 /* expressions ----------------------------------------------------------------------- */
@@ -213,6 +223,8 @@ static bool merge_field(struct merging *m, enum operand_kind kind, void *to, con
 		if (x == NONE || y == NONE)
 			return x == y;
 		return kind == OPERAND_FLAG ? merge_flags(m, x, y) : merge_rings(m, x, y);
+	case OPERAND_STAGING:
+		return merge_stagings(m, *(int *)to, *(const int *)second, *(const int *)last, *(const int *)next);
 	case OPERAND_OFFSET:
 		return has_same_step(*(int *)to, *(const int *)second, *(const int *)last, *(const int *)next);
 	case OPERAND_INT:
@@ -221,8 +233,7 @@ static bool merge_field(struct merging *m, enum operand_kind kind, void *to, con
 		return *(enum var *)to == *(const enum var *)next && merge_vars(m, *(enum var *)to,
 			*(const int *)((const enum var *)to + 1), *(const int *)((const enum var *)next + 1));
 	default:
-		/* Settings: role_same_settings has compared them. Strings are comments of the kernel, and a staging's
-		 * number does not occur in its text: both may differ. */
+		/* Settings: role_same_settings has compared them. Strings are comments of the kernel and may differ. */
 		return true;
 	}
 }

@@ -24,11 +24,12 @@ static struct parts_sum *parts_of(const struct kernel *k, int buffer, int replic
 static int add_flag(struct kernel *k, int task, int replicas)
 {
 	/* one barrier for each replica: its phases then complete in the order of that replica's tiles */
-	struct flag f = { .task = task, .depth = replicas, .all_blocks = true, .parts = true, .offset = k->shared_bytes,
+	struct flag f = { .task = task, .depth = replicas, .all_blocks = true, .parts = true,
+		.offset = round_up(k->shared_bytes, k->target->shared.flag),
 		.arrivals = lane_warps(k->plan, lane_of(k, task)) * k->cluster };
 
 	VEC_PUSH(&k->arena, &k->flags, f);
-	k->shared_bytes += (int64_t)replicas * k->target->shared.flag;
+	k->shared_bytes = f.offset + (int64_t)replicas * k->target->shared.flag;
 	return k->flags.n - 1;
 }
 
@@ -46,12 +47,14 @@ static enum err_code add_parts(struct kernel *k, struct klane *l, int task, int 
 	const struct parts_sum *first = parts_of(k, buffer, 0);
 	struct frag f;
 
+	if (parts_of(k, buffer, l->replica))
+		return refuse(k, buffer, "several sTasks use it", e);
 	if (k->ring_of[buffer] != NONE)
 		return refuse(k, buffer, "it is in shared memory, as several lanes use it", e);
 	TRY(lay_out_buffer(&c, buffer, &f, e));
 	if (f.kind != FRAG_FULL || f.layout->pair * f.layout->halves != CHUNK_WORDS || f.layout->across_warps)
-		return refuse(k, buffer, "a thread has not four elements of each group of columns, as of the sums of a "
-			"product", e);
+		return refuse(k, buffer, "it is not laid out like the result of a product, of which a thread has four "
+			"elements of each group of columns", e);
 	x.groups = frag_groups(&f);
 	x.chunks = (int)ceil_div((int64_t)x.groups * f.blocks, k->cluster);
 	x.bytes = (int64_t)x.chunks * (k->cluster - 1) * CHUNK_WORDS * WORD * k->target->warp;
