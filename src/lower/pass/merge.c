@@ -105,16 +105,6 @@ static bool merge_flags(struct merging *m, int first, int next)
 		has_same_step(x->offset, v[c->of[1]].offset, v[c->of[m->n - 1]].offset, y->offset);
 }
 
-/* Where blocks of a cluster put what others add up. Other stagings do not occur in the text of their operation. */
-static bool merge_stagings(const struct merging *m, int first, int second, int last, int next)
-{
-	const struct role_staging *v = m->r->stagings.v;
-
-	if (first == NONE || next == NONE)
-		return first == next;
-	return has_same_step(v[first].offset, v[second].offset, v[last].offset, v[next].offset);
-}
-
 /* expressions ----------------------------------------------------------------------- */
 
 /* Can variable `v` of ring, flag, loop or axis `first` be that of `next` in the joining lane? Slots and the counters of
@@ -223,8 +213,6 @@ static bool merge_field(struct merging *m, enum operand_kind kind, void *to, con
 		if (x == NONE || y == NONE)
 			return x == y;
 		return kind == OPERAND_FLAG ? merge_flags(m, x, y) : merge_rings(m, x, y);
-	case OPERAND_STAGING:
-		return merge_stagings(m, *(int *)to, *(const int *)second, *(const int *)last, *(const int *)next);
 	case OPERAND_OFFSET:
 		return has_same_step(*(int *)to, *(const int *)second, *(const int *)last, *(const int *)next);
 	case OPERAND_INT:
@@ -233,12 +221,24 @@ static bool merge_field(struct merging *m, enum operand_kind kind, void *to, con
 		return *(enum var *)to == *(const enum var *)next && merge_vars(m, *(enum var *)to,
 			*(const int *)((const enum var *)to + 1), *(const int *)((const enum var *)next + 1));
 	default:
-		/* Settings: role_same_settings has compared them. Strings are comments of the kernel and may differ. */
+		/* Settings: role_same_settings has compared them. Strings are comments of the kernel, and a staging's number
+		 * does not occur in the text, but for those of merge_parts: both may differ. */
 		return true;
 	}
 }
 
 static bool merge_bodies(struct merging *m, const struct role_body *x, const struct role_body *y, struct role_body *to);
+
+/* Where blocks of a cluster put what others add up: the text has an address that steps from lane to lane. */
+static bool merge_parts(const struct merging *m, const struct role_op *const *ops, const struct role_op *next)
+{
+	const struct role_staging *v = m->r->stagings.v;
+
+	if (next->what != DO_PUT_PARTS && next->what != DO_SUM_PARTS)
+		return true;
+	return has_same_step(v[ops[0]->u.parts.staging].offset, v[ops[1]->u.parts.staging].offset,
+		v[ops[m->n - 1]->u.parts.staging].offset, v[next->u.parts.staging].offset);
+}
 
 /* Operation x of the shared tree and y of the joining lane as one operation; NULL: they differ. */
 static struct role_op *merge_ops(struct merging *m, const struct role_op *x, const struct role_op *y)
@@ -257,6 +257,8 @@ static struct role_op *merge_ops(struct merging *m, const struct role_op *x, con
 	for (int i = 0; i < all.v.n; i++)
 		if (!merge_field(m, all.v.v[i].kind, all.v.v[i].at, second.v.v[i].at, last.v.v[i].at, next.v.v[i].at))
 			return NULL;
+	if (!merge_parts(m, ops, y))
+		return NULL;
 	if (role_is_region(to->what) && !(merge_bodies(m, &x->u.region.body, &y->u.region.body, &to->u.region.body) &&
 	    merge_bodies(m, &x->u.region.other, &y->u.region.other, &to->u.region.other)))
 		return NULL;
