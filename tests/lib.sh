@@ -12,6 +12,7 @@
 #   t_err TITLE ERE          some line of $T/err matches
 #   t_until SECONDS COMMAND...   try again until it succeeds; fails after that time
 #   t_skip_all WHY           end here, skipped
+#   t_find_nvdisasm          prints the path of nvdisasm; fails if there is none
 #   t_done                   the plan; the last line of every test
 #
 # Tests run in the top folder. A test that fails says so and goes on.
@@ -98,6 +99,22 @@ t_until() {
 t_skip_all() {
 	echo "1..0 # SKIP $1"
 	exit 0
+}
+
+# Of the CUDA toolkit, or of PyPI's nvidia-cuda-nvdisasm.
+t_find_nvdisasm() {
+	command -v nvdisasm && return
+	for python in "$MILLRACE_TOOLS/bin/python3" python3; do
+		command -v "$python" >/dev/null && "$python" - 2>/dev/null <<'P' && return
+import glob, os, sys
+for folder in sys.path:
+    for path in glob.glob(os.path.join(folder, "nvidia", "*", "bin", "nvdisasm")):
+        print(path)
+        sys.exit(0)
+sys.exit(1)
+P
+	done
+	return 1
 }
 
 t_done() {

@@ -3,21 +3,7 @@
 # PyPI's nvidia-cuda-nvdisasm), but no GPU.
 . tests/lib.sh
 
-find_nvdisasm() {
-	command -v nvdisasm && return
-	for python in "$MILLRACE_TOOLS/bin/python3" python3; do
-		command -v "$python" >/dev/null && "$python" - 2>/dev/null <<'P' && return
-import glob, os, sys
-for folder in sys.path:
-    for path in glob.glob(os.path.join(folder, "nvidia", "*", "bin", "nvdisasm")):
-        print(path)
-        sys.exit(0)
-sys.exit(1)
-P
-	done
-	return 1
-}
-nvdisasm=$(find_nvdisasm) || t_skip_all 'there is no nvdisasm: pip install nvidia-cuda-nvdisasm'
+nvdisasm=$(t_find_nvdisasm) || t_skip_all 'there is no nvdisasm: pip install nvidia-cuda-nvdisasm'
 
 cat >"$T/export.lua" <<'L'
 local name, steps, folder = arg[1], tonumber(arg[2]), arg[3]

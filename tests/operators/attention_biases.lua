@@ -6,27 +6,11 @@
 --   tree_attention: tokens of a draft see the keys of the cache and, of each other, their ancestors in a tree: a bit mask of each
 --   (Medusa, EAGLE, SpecInfer).
 local mr = require "millrace"
-local max, exp2 = mr.max, mr.exp2
+local max = mr.max
+local shared = dofile(debug.getinfo(1, "S").source:match "^@(.*/)" .. "../lua/lib/attention.lua")
+local online, carries = shared.online, shared.carries
 
 local LOG2E <const> = 1.4426950408889634
-
--- One step of attention: s are scores to base 2, pv(pr) the product with values.
-local function online(p, mx, l, o, n, name, score, pv)
-  local pr, alpha = p:task("softmax" .. name, function()
-    local s = score()
-    local new = max(mx, s:rowmax(n))
-    local pr, alpha = exp2(s - new), exp2(mx - new)
-    l:set(l * alpha + pr:rowsum(n))
-    mx:set(new)
-    return pr:to "bf16", alpha
-  end)
-  p:task("rescale" .. name, function() o:set(o * alpha) end)
-  o:add(pv(pr))
-end
-
-local function carries(p, m, d)
-  return p:carry("mx", {m}, -1e30), p:carry("l", {m}, 0), p:carry("o", {m, d}, 0)
-end
 
 -- The rows' answer, of functions of the key: its score (nil: not seen) and its value.
 local function attention(n, score, value)
@@ -64,7 +48,7 @@ local function dense(name, bias, options)
       p:loop(n, limits or {}, function()
         local qk = p:mma("mma_qk", q, p:load("load_k", K))
         local add = load()
-        online(p, mx, l, o, n, "", function() return add(qk * (1 / math.sqrt(d.size))) * LOG2E end, function(pr)
+        online(p, "", mx, l, o, n, function() return add(qk * (1 / math.sqrt(d.size))) * LOG2E end, function(pr)
           return p:mma("mma_pv", pr, p:load("load_v", V))
         end)
       end)
@@ -131,7 +115,7 @@ return {
       local mx, l, o = carries(p, m, d)
       p:loop(n, {length = length, typical = p.typical}, function()
         local qk = p:mma("mma_qk", q, p:load("load_k", K, {first + n, h, d}))
-        online(p, mx, l, o, n, "", function() return qk * (LOG2E / math.sqrt(d.size)) end, function(pr)
+        online(p, "", mx, l, o, n, function() return qk * (LOG2E / math.sqrt(d.size)) end, function(pr)
           return p:mma("mma_pv", pr, p:load("load_v", V, {first + n, h, d}))
         end)
       end)
@@ -168,12 +152,12 @@ return {
       local to_log2 = LOG2E / math.sqrt(d.size)
       p:loop(n, {length = length, typical = p.typical}, function()
         local qk = p:mma("mma_qk", q, p:load("load_k", K))
-        online(p, mx, l, o, n, "", function() return qk * to_log2 end, function(pr)
+        online(p, "", mx, l, o, n, function() return qk * to_log2 end, function(pr)
           return p:mma("mma_pv", pr, p:load("load_v", V))
         end)
       end)
       local qk = p:mma("mma_draft", q, p:load("load_dk", DraftK))
-      online(p, mx, l, o, j, "_draft", function()
+      online(p, "_draft", mx, l, o, j, function()
         return mr.where((tree >> j:index() & 1):ne(0), qk * to_log2, -1e30)
       end, function(pr) return p:mma("mma_draft_pv", pr, p:load("load_dv", DraftV)) end)
       O:store("store_o", p:task("normalise", function() return (o / l):to "bf16" end), {b, m, hkv * g.size + g, d})

@@ -6,25 +6,10 @@ local mr = require "millrace"
 local max, exp2, where = mr.max, mr.exp2, mr.where
 local formulas = dofile(debug.getinfo(1, "S").source:match "^@(.*/)" .. "../lua/lib/formulas.lua")
 local sum, once = formulas.sum_below, formulas.once
+local shared = dofile(debug.getinfo(1, "S").source:match "^@(.*/)" .. "../lua/lib/attention.lua")
+local online, carries = shared.online, shared.carries
 
 local LOG2E <const> = 1.4426950408889634
-
-local function online(p, tag, mx, l, o, n, score, pv)
-  local pr, alpha = p:task("softmax" .. tag, function()
-    local s = score()
-    local new = max(mx, s:rowmax(n))
-    local pr, alpha = exp2(s - new), exp2(mx - new)
-    l:set(l * alpha + pr:rowsum(n))
-    mx:set(new)
-    return pr:to "bf16", alpha
-  end)
-  p:task("rescale" .. tag, function() o:set(o * alpha) end)
-  o:add(pv(pr))
-end
-
-local function carries(p, m, d, tag)
-  return p:carry("mx" .. tag, {m}, -1e30), p:carry("l" .. tag, {m}, 0), p:carry("o" .. tag, {m, d}, 0)
-end
 
 -- Of keys 0 to n - 1 the mean of value(j), weighed by exp(score(j)).
 local function attention(n, score, value)

@@ -6,26 +6,10 @@
 local mr = require "millrace"
 local max, exp, exp2, where = mr.max, mr.exp, mr.exp2, mr.where
 local sum = dofile(debug.getinfo(1, "S").source:match "^@(.*/)" .. "../lua/lib/formulas.lua").sum_below
+local shared = dofile(debug.getinfo(1, "S").source:match "^@(.*/)" .. "../lua/lib/attention.lua")
+local online, carries = shared.online, shared.carries
 
 local LOG2E <const> = 1.4426950408889634
-
--- One step of attention: score() gives scores to base 2, pv(pr) the product with values.
-local function online(p, tag, mx, l, o, n, score, pv)
-  local pr, alpha = p:task("softmax" .. tag, function()
-    local s = score()
-    local new = max(mx, s:rowmax(n))
-    local pr, alpha = exp2(s - new), exp2(mx - new)
-    l:set(l * alpha + pr:rowsum(n))
-    mx:set(new)
-    return pr:to "bf16", alpha
-  end)
-  p:task("rescale" .. tag, function() o:set(o * alpha) end)
-  o:add(pv(pr))
-end
-
-local function carries(p, m, d)
-  return p:carry("mx", {m}, -1e30), p:carry("l", {m}, 0), p:carry("o", {m, d}, 0)
-end
 
 -- The mean of value(j) over keys 0 to n - 1, weighed by exp(score(j)); keys whose score is nil are not seen.
 local function attention(n, score, value)

@@ -71,6 +71,25 @@ static bool is_factor_of_pairs(const struct lowering *c, const struct stask *s, 
 	return is;
 }
 
+/* Adds the operation that fetches values of the buffer from its ring to the fragment, in which later operations find them. */
+static struct role_op *add_fetch(struct lowering *c, const struct stask *s, int buffer, const struct shape2 *shape, struct frag *f,
+	const struct num *address)
+{
+	struct role_op *o;
+
+	f->name = arena_strf(c->a, "m%d", c->fetched.n);
+	add_op(c, DO_FRAGMENT)->u.frag.at.frag = f;
+	add_ring_touch(c, s, buffer);
+	o = add_op(c, DO_FETCH);
+	o->u.fetch.to.frag = f;
+	o->u.fetch.address = address;
+	o->u.fetch.inside = o->u.fetch.contracted = N(c, 1);
+	o->u.fetch.slot = slot_address(c, ring_of(c, buffer));
+	o->u.fetch.patterns = 1;
+	VEC_PUSH(c->a, &c->fetched, ((struct fetched){ .buffer = buffer, .shape = shape, .frag = f }));
+	return o;
+}
+
 /* A factor of pairs that is the same in all rows: a word for each pair of columns. Then all that such a product reads in shared
  * memory can be read before what its result waits for. */
 static enum err_code fetch_columns(struct lowering *c, const struct kentry *x, int buffer, const struct shape2 *shape, struct err *e)
@@ -79,7 +98,6 @@ static enum err_code fetch_columns(struct lowering *c, const struct kentry *x, i
 	const struct ring *r = ring_of(c, buffer);
 	struct frag *f = ARENA_NEW(c->a, struct frag);
 	const struct num *address;
-	struct role_op *o;
 
 	TRY(lay_out_shape(c, s, shape, c->g->buffers.v[buffer].type, f, e));
 	c->reads_element = true;
@@ -89,17 +107,7 @@ static enum err_code fetch_columns(struct lowering *c, const struct kentry *x, i
 		return OK;
 	f->kind = FRAG_COL;
 	f->height = f->rows = 1;
-	f->name = arena_strf(c->a, "m%d", c->fetched.n);
-	add_op(c, DO_FRAGMENT)->u.frag.at.frag = f;
-	add_ring_touch(c, s, buffer);
-	o = add_op(c, DO_FETCH);
-	o->u.fetch.to.frag = f;
-	o->u.fetch.address = address;
-	o->u.fetch.inside = o->u.fetch.contracted = N(c, 1);
-	o->u.fetch.by = FETCH_WORDS;
-	o->u.fetch.slot = slot_address(c, r);
-	o->u.fetch.patterns = 1;
-	VEC_PUSH(c->a, &c->fetched, ((struct fetched){ .buffer = buffer, .shape = shape, .frag = f }));
+	add_fetch(c, s, buffer, shape, f, address)->u.fetch.by = FETCH_WORDS;
 	return OK;
 }
 
@@ -125,17 +133,10 @@ static enum err_code fetch_value(struct lowering *c, const struct kentry *x, int
 	c->fetches = false;
 	if (!num_uses(address, VAR_ROW0))	/* all rows are one in the ring */
 		return is_factor_of_pairs(c, s, node) ? fetch_columns(c, x, buffer, shape, e) : OK;
-	f->name = arena_strf(c->a, "m%d", c->fetched.n);
-	add_op(c, DO_FRAGMENT)->u.frag.at.frag = f;
-	add_ring_touch(c, s, buffer);
-	o = add_op(c, DO_FETCH);
-	o->u.fetch.to.frag = f;
-	o->u.fetch.address = address;
-	o->u.fetch.inside = o->u.fetch.contracted = N(c, 1);
+	o = add_fetch(c, s, buffer, shape, f, address);
 	o->u.fetch.by = FETCH_MATRICES;
-	o->u.fetch.slot = slot_address(c, r);
-	o->u.fetch.patterns = r->swizzle ? (int)(min_i64(f->cols, r->panel_cols) / (2 * MATRIX_ROWS)) : 1;
-	VEC_PUSH(c->a, &c->fetched, ((struct fetched){ .buffer = buffer, .shape = shape, .frag = f }));
+	if (r->swizzle)
+		o->u.fetch.patterns = (int)(min_i64(f->cols, r->panel_cols) / (2 * MATRIX_ROWS));
 	return OK;
 }
 
