@@ -179,18 +179,14 @@ static void share_reciprocals(const struct builder *b, struct stask *s, const st
 	s->work.ops[CLASS_FMA] += 2.0 * (double)elements;
 }
 
-/* Is the node a conversion to 16 bits of the product of two values of that type, which nothing else of the task uses? GPUs multiply
- * two such elements at once, in that type. */
+/* Is the node a product of pairs, of which nothing else of the task uses the product before its conversion? */
 static bool is_pair_product(const struct builder *b, const struct task *t, int node)
 {
-	const struct node *n = &b->p->nodes.v[node], *x = n->op == OP_CAST ? &b->p->nodes.v[n->arg[0]] : NULL;
+	const struct node *n = &b->p->nodes.v[node];
 	int uses = 0;
 
-	if (!x || x->op != OP_MUL || !ints_hold(t->nodes.v, t->nodes.n, n->arg[0]) || (n->type != DT_BF16 && n->type != DT_F16))
+	if (!program_is_pair_product(b->p, node) || !ints_hold(t->nodes.v, t->nodes.n, n->arg[0]))
 		return false;
-	for (int k = 0; k < 2; k++)
-		if (b->p->nodes.v[x->arg[k]].type != n->type || b->p->nodes.v[x->arg[k]].op == OP_CONST)
-			return false;
 	for (int i = 0; i < t->nodes.n; i++)
 		uses += ints_hold(b->p->nodes.v[t->nodes.v[i]].arg, node_arity(&b->p->nodes.v[t->nodes.v[i]]), n->arg[0]);
 	return uses == 1;

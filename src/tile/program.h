@@ -420,6 +420,9 @@ enum axis_role {
 	AXIS_FULL,			/* complete in every tile */
 };
 enum axis_role program_axis_role(const struct program *p, int phase, int axis);
+/* Is the node a conversion to 16 bits of the product, in f32, of two values of that type? GPUs multiply two such elements at
+ * once, in that type, with the same result. */
+bool program_is_pair_product(const struct program *p, int node);
 int program_find_axis(const struct program *p, const char *name);	/* NONE */
 int program_find_task(const struct program *p, const char *name);	/* NONE */
 int program_find_tensor(const struct program *p, const char *name);	/* NONE */

@@ -80,6 +80,18 @@ bool is_packed(const struct program *p, int axis)
 	return false;
 }
 
+bool program_is_pair_product(const struct program *p, int node)
+{
+	const struct node *n = &p->nodes.v[node], *x = n->op == OP_CAST ? &p->nodes.v[n->arg[0]] : NULL;
+
+	if (!x || x->op != OP_MUL || x->type != DT_F32 || (n->type != DT_BF16 && n->type != DT_F16))
+		return false;
+	for (int k = 0; k < 2; k++)
+		if (p->nodes.v[x->arg[k]].type != n->type || p->nodes.v[x->arg[k]].op == OP_CONST)
+			return false;
+	return true;
+}
+
 int program_find_axis(const struct program *p, const char *name)
 {
 	int i;

@@ -129,15 +129,10 @@ static bool repeats_operand(const struct node *n)
 
 bool multiplies_pairs(const struct lowering *c, const struct stask *s, int node)
 {
-	const struct node *n = &c->p->nodes.v[node], *x = n->op == OP_CAST ? &c->p->nodes.v[n->arg[0]] : NULL;
+	const struct node *n = &c->p->nodes.v[node];
 
-	if (!x || x->op != OP_MUL || x->type != DT_F32 || x->task != s->task || only_user(c, s, n->arg[0]) != node ||
-	    !(c->k->target->pairs >> n->type & 1))
-		return false;
-	for (int k = 0; k < 2; k++)
-		if (c->p->nodes.v[x->arg[k]].type != n->type || c->p->nodes.v[x->arg[k]].op == OP_CONST)
-			return false;
-	return true;
+	return program_is_pair_product(c->p, node) && c->p->nodes.v[n->arg[0]].task == s->task &&
+		only_user(c, s, n->arg[0]) == node && c->k->target->pairs >> n->type & 1;
 }
 
 /* Does the sTask read the buffer, or another one in the same registers? */
