@@ -361,8 +361,8 @@ local why = {
 -- more= (called when none left is likely to win: the best candidate -> a list of more, and "interrupted" if it was),
 -- known= (plan -> row or nil), put= (each row, at once), progress= (a state, after each row),
 -- alarm= (a row with a wrong result), server= (or a list of them).
--- Rows: id, status ("ok", "skipped", "wrong", "failed"), why (what is wrong or failed; of "ok", if not all outputs were compared, the reason), ms, min, max, ratio, low, high, against (an
--- id), score (ms, by ratios), relative (error of the result), predicted, script, plan, device_seconds; of
+-- Rows: id, status ("ok", "skipped", "wrong", "failed"), why (what is wrong or failed; of "ok", if not all outputs were compared, the
+-- reason), ms, min, max, ratio, low, high, against (an id), score (ms, by ratios), relative (error of the result), predicted, script, plan, device_seconds; of
 -- those that were in the last race, final = {ms, ratio, low, high}.
 return function(bound, device, candidates, o)
   local r = new_run(bound, device, candidates, o or {})

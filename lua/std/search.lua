@@ -292,15 +292,36 @@ local function with_other_operands(s, bound, device, o)
   return list
 end
 
+-- The counts of searches of the same, added up.
+local function counts_of(searches)
+  local sum = searches[1]:counts()
+  for i = 2, #searches do
+    local more = searches[i]:counts()
+    for _, name in ipairs{"trials", "shapes", "pruned"} do sum[name] = sum[name] + more[name] end
+  end
+  return sum
+end
+
+-- Run the last of the searches for so many trials, or until budget.ends, and show the progress of all. each(seconds): called now and then
+-- with the best time of the last one, if it has one. Returns why it ended.
+local function run_in_model(searches, trials, budget, watch, each)
+  return searches[#searches]:run(trials, math.max(budget.ends - core.clock(), 0), function(_, _, seconds)
+    local best, counts = seconds > 0 and seconds or nil, counts_of(searches)
+    if each and best then each(best) end
+    return watch{phase = "model", trials = counts.trials, shapes = counts.shapes, best = best, bound = counts.bound_seconds,
+      history = history_of(searches)}
+  end)
+end
+
 -- The best plans with operands of products exchanged (src/search/swaps.h), of which the search itself knows nothing: a list as
 -- with_other_operands has it, of those that are clearly faster than its best and these others. It is empty for most programs. The second
--- search gets what the first has left of budget.trials and of the time until budget.ends, and is run by budget.run. Returns also that
--- search, and why it ended; nil: there is none.
-local function with_swaps(s, others, bound, device, o, budget)
+-- search gets what the first has left of budget.trials and of the time until budget.ends. Returns also that search, and why it ended; nil:
+-- there is none.
+local function with_swaps(s, others, bound, device, o, budget, watch)
   local left = budget.trials - s:counts().trials
   local other, list = left > 0 and core.search(bound, device, o.tile, budget.measured, true), {}
   if not other then return list end
-  local ended = budget.run(other, left, math.max(budget.ends - core.clock(), 0))
+  local ended = run_in_model({s, other}, left, budget, watch)
   local best = s:found()[1]
   local least = math.min(best and best.priced and best.seconds or math.huge, others[1] and others[1].predicted or math.huge)
   for rank, x in ipairs(other:found()) do
@@ -316,9 +337,9 @@ local function with_swaps(s, others, bound, device, o, budget)
 end
 
 -- All candidates but the search's own, the fastest first; and what with_swaps returns behind its list.
-local function other_plans(s, bound, device, o, budget)
+local function other_plans(s, bound, device, o, budget, watch)
   local list = with_other_operands(s, bound, device, o)
-  local swapped, other, ended = with_swaps(s, list, bound, device, o, budget)
+  local swapped, other, ended = with_swaps(s, list, bound, device, o, budget, watch)
   table.move(swapped, 1, #swapped, #list + 1, list)
   table.sort(list, function(a, b) return a.predicted < b.predicted end)
   return list, other, ended
@@ -370,13 +391,10 @@ end
 local function find(bound, device, o, budget, ahead, watch)
   local s = core.search(bound, device, o.tile, budget.measured)
   local due = core.clock() + AHEAD_SECONDS
-  local ended = s:run(budget.trials, math.max(budget.ends - core.clock(), 0), function(tried, shapes, seconds)
-    if ahead and seconds > 0 and core.clock() >= due then
-      compile_ahead(s, bound, device, ahead)
-      due = core.clock() + AHEAD_SECONDS
-    end
-    return watch{phase = "model", trials = tried, shapes = shapes, best = seconds > 0 and seconds or nil,
-      bound = s:counts().bound_seconds, history = history_of{s}}
+  local ended = run_in_model({s}, budget.trials, budget, watch, ahead and function()
+    if core.clock() < due then return end
+    compile_ahead(s, bound, device, ahead)
+    due = core.clock() + AHEAD_SECONDS
   end)
   local counts = s:counts()
   if counts.found == 0 then
@@ -462,21 +480,11 @@ local function search(bound, device, found, o, watch)
   if not s then return nil, ended end
   if only then return answer(only, counts, ended, endings.repaired, {history = history_of{s}, measurements = {}}) end
   local searches, others = {s}, {}
-  function budget.run(other, trials, seconds)
-    return other:run(trials, seconds, function(tried, shapes, best)
-      return watch{phase = "model", trials = counts.trials + tried, shapes = counts.shapes + shapes, best = best > 0 and best or nil,
-        bound = counts.bound_seconds, history = history_of{s, other}}
-    end)
-  end
   if ended ~= "interrupted" then
-    local second, swapped, why_ended = other_plans(s, bound, device, o, budget)
-    others = second
-    if swapped then
-      local more = swapped:counts()
-      searches[2], counts.trials, counts.shapes, counts.pruned = swapped, counts.trials + more.trials, counts.shapes + more.shapes,
-        counts.pruned + more.pruned
-      if why_ended == "interrupted" then ended = why_ended end
-    end
+    local second, swapped, why_ended = other_plans(s, bound, device, o, budget, watch)
+    others, searches[2] = second, swapped
+    counts = counts_of(searches)
+    if why_ended == "interrupted" then ended = why_ended end
   end
   local m = found and ended ~= "interrupted" and measure(searches, others, bound, device, found, counts, o, most, ahead, watch) or nil
   for _, compiling in pairs(ahead or {}) do
