@@ -60,8 +60,8 @@ const struct frag *find_fetched(const struct lowering *c, int buffer, const stru
 	return NULL;
 }
 
-/* Is the node a factor of products that are made in pairs? */
-static bool is_factor_of_pairs(const struct lowering *c, const struct stask *s, int node)
+/* Is the node a product that its conversion makes in pairs? */
+static bool is_made_in_pairs(const struct lowering *c, const struct stask *s, int node)
 {
 	const struct task *t = &c->p->tasks.v[s->task];
 	bool is = false;
@@ -132,7 +132,7 @@ static enum err_code fetch_value(struct lowering *c, const struct kentry *x, int
 	address = ring_address(c, s, r, shape);
 	c->fetches = false;
 	if (!num_uses(address, VAR_ROW0))	/* all rows are one in the ring */
-		return is_factor_of_pairs(c, s, node) ? fetch_columns(c, x, buffer, shape, e) : OK;
+		return is_made_in_pairs(c, s, node) ? fetch_columns(c, x, buffer, shape, e) : OK;
 	o = add_fetch(c, s, buffer, shape, f, address);
 	o->u.fetch.by = FETCH_MATRICES;
 	if (r->swizzle)
