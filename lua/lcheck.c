@@ -317,7 +317,7 @@ static int units_for_l(lua_State *L)
 			set_text(L, "name", d->seu[i].name);
 			set_bool(L, "alike", d->seu[i].kind == d->seu[first].kind);
 			set_real(L, "seconds", runs / d->clock_hz *
-				device_cost(d, i, &s->work, 4, (struct pace){ eus, d->clock_hz }).busy);
+				device_cost(d, i, &s->work, 4, (struct pace){ .active = eus, .clock_hz = d->clock_hz }).busy);
 			lua_rawseti(L, -2, ++n);
 		}
 	return 1;

@@ -22,9 +22,10 @@ local AHEAD <const>, AHEAD_AT_ONCE <const> = 8, 2        -- of the best plans so
 local AHEAD_SECONDS <const> = 0.4                      -- ... of so many seconds
 local OPERANDS <const> = 32                            -- of the best plans, tried with operands made or fetched otherwise
 local SWAPS <const>, CLEARLY <const> = 8, 0.03         -- plans with operands exchanged, at most; and what they must bring in the model
+local COUNTED <const> = 16                             -- of the best plans, tried with tiles that EUs take by a counter
 local IN_VAIN <const> = 4                              -- ... unless the first few have none that could be
 
-local known = {"seconds", "trials", "measure", "tile", "seed", "fresh", "show", "progress", "compile", "fetch"}
+local known = {"seconds", "trials", "measure", "tile", "seed", "fresh", "show", "progress", "compile", "fetch", "dynamic"}
 
 local function number(o, key, default) return options.number(o, "search", key, default) end
 
@@ -336,11 +337,42 @@ local function with_swaps(s, others, bound, device, o, budget, watch)
   return list, other, ended
 end
 
+-- The best plans with tiles that EUs take by a counter, where that pays in the model: a list as with_other_operands has it. The search
+-- itself knows none of them, as their kernels can be neither traced nor exported.
+local function with_counter(s, bound, device)
+  local list, known = {}, {}
+  for rank, x in ipairs(s:found()) do
+    if rank > COUNTED then break end
+    local plan = x.priced and rebuild(bound, device, s:plan(x.trial))
+    local good = plan and pcall(function()
+      for _, task in ipairs(plan.tasks) do              -- no lane may have offsets in the tile loop
+        if not task.loop then plan:move(task.name, {at = 0, repair_waits = true}) end
+      end
+      plan:grid{cluster = 1, dynamic = true}
+    end)
+    local script = good and plan:script()
+    if script and not known[script] and plan:check() then
+      known[script] = true
+      local simulated, tl = core.try(plan.simulate, plan, {events = 0})
+      if simulated and tl.seconds < x.seconds then
+        local traits = changed_traits(x.traits, plan)
+        traits.made = 4
+        list[#list + 1] = {plan = plan, predicted = tl.seconds, traits = traits}
+      end
+    end
+  end
+  return list
+end
+
 -- All candidates but the search's own, the fastest first; and what with_swaps returns behind its list.
 local function other_plans(s, bound, device, o, budget, watch)
   local list = with_other_operands(s, bound, device, o)
   local swapped, other, ended = with_swaps(s, list, bound, device, o, budget, watch)
   table.move(swapped, 1, #swapped, #list + 1, list)
+  if o.dynamic then
+    local counted = with_counter(s, bound, device)
+    table.move(counted, 1, #counted, #list + 1, list)
+  end
   table.sort(list, function(a, b) return a.predicted < b.predicted end)
   return list, other, ended
 end
@@ -410,8 +442,8 @@ end
 -- searches: takes the searches that are made of other tiles, too. others: further candidates.
 local function measure(searches, others, bound, device, found, counts, o, most, ahead, watch)
   local s = searches[1]
-  return trials.run(s, bound, device, found, {trials = most, seconds = o.seconds, seed = o.seed, fresh = o.fresh, ahead = ahead,
-    bound = counts.bound_seconds, others = others, make = function(search, trial)
+  return trials.run(s, bound, device, found, {trials = most, seconds = o.seconds, seed = o.seed, fresh = o.fresh, dynamic = o.dynamic,
+    ahead = ahead, bound = counts.bound_seconds, others = others, make = function(search, trial)
       local statements, tile = search:plan(trial)
       return rebuild(bound, device, statements, tile)
     end,
@@ -450,9 +482,9 @@ local function answer(plan, counts, ended, why_ended, fields)
 end
 
 -- The result of an earlier search for the same, from the store.
-local function remembered(bound, device, found)
+local function remembered(bound, device, found, o)
   local plan, row = trials.remembered(bound, device, found)
-  if not plan then return nil end
+  if not plan or (trials.is_dynamic(plan) and not o.dynamic) then return nil end
   -- A plan that is not legal any more, or cannot be simulated, is no answer: the search finds another one.
   local good, r = core.try(answer, plan, {bound_seconds = row.bound or 0, trials = 0, shapes = 0, pruned = 0}, "remembered", nil,
     {measured = {ms = row.ms, min = row.min, max = row.max}, measurements = {row}, history = {}})
@@ -460,7 +492,7 @@ local function remembered(bound, device, found)
 end
 
 local function check_flags(o)
-  for _, name in ipairs{"show", "fresh", "compile", "fetch"} do
+  for _, name in ipairs{"show", "fresh", "compile", "fetch", "dynamic"} do
     if o[name] ~= nil and type(o[name]) ~= "boolean" then
       raise(("search: %s must be true or false, not %s"):format(name, show(o[name])))
     end
@@ -511,7 +543,7 @@ local function run(...)
   expect(device == nil or core.is(device, "millrace.device"), "search", "device", device)
   device = device or mr.device()
   local found = where_to_measure(o, device)
-  local old = found and not o.fresh and not o.tile and remembered(bound, device, found)
+  local old = found and not o.fresh and not o.tile and remembered(bound, device, found, o)
   if old then return old end
   if core.is(bound, "millrace.plan") then
     raise "search: program with sizes expected, got a plan; plan:improve() goes on from a plan, and plan.graph.program is its program"

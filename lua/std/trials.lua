@@ -70,12 +70,15 @@ end
 
 ---- candidates -------------------------------------------------------------------------------------
 
+-- Does the plan have tiles that EUs take by a counter? A search gives such plans only to those who ask for them.
+function trials.is_dynamic(plan) return plan:script():find("dynamic=true", 1, true) ~= nil end
+
 -- Candidates from the store: plans that were best for other sizes, if they are plans for these sizes, too.
-local function from_other_sizes(bound, device)
+local function from_other_sizes(bound, device, o)
   local list = {}
   for _, row in ipairs(mr.store.path and mr.store:near(bound, device, OTHER_SIZES, {kind = KIND .. "ed"}) or {}) do
     local good, plan = core.try(function() return row:plan(bound) end)
-    if good then
+    if good and (o.dynamic or not trials.is_dynamic(plan)) then
       local tl = plan:simulate{events = 0}
       list[#list + 1] = {plan = plan, predicted = tl.seconds, text = "best of " .. row.sizes}
     end
@@ -124,11 +127,11 @@ local function add_found(list, search, added, make, order)
   return list
 end
 
--- The first candidates, by predicted time. others: plans that changes make of the search's.
-local function candidates(search, added, bound, device, make, others)
+-- The first candidates, by predicted time. o.others: plans that changes make of the search's.
+local function candidates(search, added, bound, device, make, o)
   local list = add_found({}, search, added, make, "order")
-  for _, c in ipairs(others or {}) do list[#list + 1] = c end
-  for _, c in ipairs(from_other_sizes(bound, device)) do add_from_store(list, c) end
+  for _, c in ipairs(o.others or {}) do list[#list + 1] = c end
+  for _, c in ipairs(from_other_sizes(bound, device, o)) do add_from_store(list, c) end
   table.sort(list, function(a, b)
     if a.predicted ~= b.predicted then return a.predicted < b.predicted end
     return (a.rank or 0) < (b.rank or 0)
@@ -177,7 +180,7 @@ end
 function trials.run(search, bound, device, found, o)
   local seed, added = o.seed or 1, {[search] = {}}
   local known = o.fresh and {} or known_rows(bound, device, found.driver)
-  local r = measure(bound, device, candidates(search, added[search], bound, device, o.make, o.others), {
+  local r = measure(bound, device, candidates(search, added[search], bound, device, o.make, o), {
     trials = o.trials, seconds = o.seconds, seed = seed, progress = o.progress, server = o.server, ahead = o.ahead,
     known = function(plan)
       local row = known[script.body(plan:script())]

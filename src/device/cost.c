@@ -120,7 +120,7 @@ static void memory_cycles(const struct vdevice *d, const struct work *w, int war
 	if (w->adds)
 		own = fmin(own, add_rate(d, w, &of_device));
 	double l2 = fmin(own, sharers(w) * of_device * longer / pace.active);
-	double global = d->global_rate / pace.clock_hz / pace.active;
+	double global = d->global_rate * (1 + pace.regained) / pace.clock_hz / pace.active;
 	double bytes = positive(w->global_bytes);
 
 	c->l2 = bytes / l2;

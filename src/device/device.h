@@ -96,6 +96,8 @@ struct vdevice {
 	/* memory */
 	int64_t global_bytes;
 	double global_rate;		/* bytes per second, of the device */
+	double global_uneven;		/* the share of it that is lost, as some EUs get less than others and end last; EUs that
+					 * take tiles by a counter have it */
 	double global_latency;		/* cycles */
 	int64_t l2_bytes;
 	double l2_rate;			/* bytes per cycle, of the device */
@@ -184,6 +186,7 @@ int device_find_seu(const struct vdevice *d, const char *name);
 struct pace {
 	int active;
 	double clock_hz;
+	double regained;		/* by which share device memory is faster, as EUs take tiles by a counter (global_uneven) */
 };
 /* The cost of the work on sEU `seu`, which must be able to execute it, for a lane of `warps` warps. */
 struct cost device_cost(const struct vdevice *d, int seu, const struct work *w, int warps, struct pace pace);

@@ -10,7 +10,7 @@ static const double TRANSFERS_COUNT = 0.5, PRODUCTS_COUNT = 0.25;
 /* Seconds in which the device's matrix units can do the products, if all EUs are at work. */
 static double products_seconds(const struct graph *g, const struct vdevice *d)
 {
-	struct pace pace = { d->eus, d->clock_hz };
+	struct pace pace = { .active = d->eus, .clock_hz = d->clock_hz };
 	double sum = 0;
 
 	for (int i = 0; i < g->tasks.n; i++) {

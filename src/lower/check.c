@@ -483,7 +483,7 @@ static void note_repeats(const struct plan *p, struct arena *a, struct problems 
 static void note_products(const struct plan *p, struct arena *a, struct problems *out)
 {
 	const struct vdevice *d = p->device;
-	struct pace pace = { d->eus, d->clock_hz };
+	struct pace pace = { .active = d->eus, .clock_hz = d->clock_hz };
 
 	for (int i = 0; i < p->entries.n; i++) {
 		const struct entry *e = &p->entries.v[i];

@@ -27,7 +27,7 @@ static double phase_cycles(const struct space *space, const struct choice *c, co
 		sum->of[EFFORT_L2] += effort.of[EFFORT_L2] * runs * eus;
 		if (d->seu[seu].kind == SEU_COPY)
 			continue;
-		unit[seu] += device_cost(d, seu, &t->work, 4, (struct pace){ eus, d->clock_hz }).busy * runs;
+		unit[seu] += device_cost(d, seu, &t->work, 4, (struct pace){ .active = eus, .clock_hz = d->clock_hz }).busy * runs;
 	}
 	for (int u = 0; u < SEU_MAX; u++)
 		worst = fmax(worst, unit[u]);

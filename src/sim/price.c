@@ -456,7 +456,7 @@ static void share_waits(struct price *x, const struct plan *p, int phase, int ta
  * does not cover, at least its instructions; nothing waits for its words. */
 static void cover_fetches(struct price *x, const struct plan *p, int phase, const struct seu *vector)
 {
-	struct pace pace = { p->device->eus, p->device->clock_hz };
+	struct pace pace = { .active = p->device->eus, .clock_hz = p->device->clock_hz };
 
 	for (int i = 0; i < p->entries.n; i++) {
 		const struct stask *s = &p->graph->tasks.v[p->entries.v[i].task];
@@ -484,7 +484,7 @@ static void cover_fetches(struct price *x, const struct plan *p, int phase, cons
  * what the lane waits for. */
 static void cover_own_fetches(struct price *x, const struct plan *p, int phase)
 {
-	struct pace pace = { p->device->eus, p->device->clock_hz };
+	struct pace pace = { .active = p->device->eus, .clock_hz = p->device->clock_hz };
 
 	for (int i = 0; i < p->entries.n; i++) {
 		const struct entry *en = &p->entries.v[i];

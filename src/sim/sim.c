@@ -426,11 +426,24 @@ static const struct fetched *fetched_of(struct job *j)
 	return out;
 }
 
+/* EUs that take tiles by a counter end together, and none has to wait for those that get less of device memory. That holds
+ * for the tiles that they take, and not for those that they begin with. */
+static double regained(const struct job *j)
+{
+	const struct plan *p = j->plan;
+	double of_eu = (double)p->graph->grids[j->phase].total / plan_eus(p, j->phase);
+
+	if (!p->grid.dynamic || of_eu <= 0)
+		return 0;
+	return p->device->global_uneven * fmax(1 - plan_own_tiles(j->a, p, j->phase) / of_eu, 0);
+}
+
 /* Set the costs of entries for the clock j->clock, which is estimated if it is 0. Returns the effort. */
 static struct effort price_work(struct job *j)
 {
 	const struct fetched *fetched = fetched_of(j);
-	struct pace pace = { j->clock > 0 ? active_eus(j) : j->assignment.eus, j->plan->device->clock_hz };
+	struct pace pace = { .active = j->clock > 0 ? active_eus(j) : j->assignment.eus,
+		.clock_hz = j->plan->device->clock_hz, .regained = regained(j) };
 
 	j->costs = traffic_costs(j->a, j->plan, j->phase, fetched, j->price, pace);
 	struct effort effort = effort_of(j);

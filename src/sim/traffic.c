@@ -559,7 +559,7 @@ struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phas
 struct entry_cost *traffic_plain(struct arena *a, const struct plan *p, int phase, const struct tile_assignment *d)
 {
 	return traffic_costs(a, p, phase, traffic_fetched(a, p, phase, d), NULL,
-		(struct pace){ d->eus, p->device->clock_hz });
+		(struct pace){ .active = d->eus, .clock_hz = p->device->clock_hz });
 }
 
 double traffic_latency(const struct entry_cost *c)

@@ -216,6 +216,36 @@ local before = p:simulate().seconds
 p:grid{dynamic = true}
 tap.ok(p:simulate().seconds < before, "uneven tiles in order go to EUs as they come free", p:simulate().seconds, before)
 
+-- Rows, of which device memory is the limit: what the device says that EUs lose as they end one after the other.
+local function with_uneven(share)
+  local text = assert(io.open((os.getenv "MILLRACE_HOME" or dir .. "../..") .. "/hw/h200.lua")):read "a"
+  local path = os.tmpname()
+  local f <close> = assert(io.open(path, "w"))
+  assert(f:write((text:gsub("uneven = [%d.]+", "uneven = " .. share))))
+  f:close()
+  local d = mr.device(path)
+  os.remove(path)
+  return d
+end
+local scaled = mr.program("scaled", function(p)
+  local m, n = p:axes("m", "n")
+  local x = p:load("load_x", p:input("X", {m, n}))
+  p:output("Y", {m, n}):store("store_y", p:task("scale", function() return (x * 2):to "bf16" end))
+end):bind{m = 8192, n = 8192}
+local gain = {}
+for _, share in ipairs{0, 0.041, 0.2} do
+  local d = with_uneven(share)
+  local usual, counted = mr.search(scaled, d, {measure = false}), mr.search(scaled, d, {measure = false, dynamic = true})
+  gain[share] = 1 - counted.seconds / usual.seconds
+  tap.ok(not statements(usual.plan):find "dynamic", ("a search takes no counter, %g"):format(share), statements(usual.plan))
+  tap.is(statements(counted.plan):find "dynamic=true" ~= nil, share > 0, "  with dynamic=true where that pays", statements(counted.plan))
+  tap.ok(counted.plan:check(), "  and the plan is legal")
+end
+tap.is(gain[0], 0, "nothing is gained where EUs are alike")
+tap.ok(gain[0.041] > 0.025 and gain[0.041] < 0.041, "as much as is uneven, but for the tiles that an EU begins with", gain[0.041])
+tap.ok(gain[0.2] > 0.12 and gain[0.2] < 0.2, "  also if it is much", gain[0.2])
+fails("an option that is no boolean", "search: dynamic must be true or false", mr.search, scaled, device, {dynamic = 1})
+
 fails("a trace", "which tiles an EU takes is known only when the kernel runs", function()
   return rows(copy, 40, 128, 3, 4):compile{target = "host"}:trace()
 end)

@@ -9,7 +9,7 @@
 #include "tests/tap.h"
 
 /* So many EUs at the full clock. */
-#define PACE(n) ((struct pace){ n, d->clock_hz })
+#define PACE(n) ((struct pace){ .active = n, .clock_hz = d->clock_hz })
 
 static const struct srcloc here = { "test.lua", 7 };
 
@@ -38,6 +38,7 @@ static const struct given sm[] = {
 	{ "memory.global.bytes", 1e11, NULL },
 	{ "memory.global.rate", 4e12, NULL },	/* 40 B/cycle for each of 100 SMs */
 	{ "memory.global.latency", 700, NULL },
+	{ "memory.global.uneven", 0.25, NULL },
 	{ "memory.l2.bytes", 5e7, NULL },
 	{ "memory.l2.rate", 4800, NULL },	/* 48 B/cycle for each of 100 SMs */
 	{ "memory.l2.eu_rate", 64, NULL },
@@ -392,6 +393,8 @@ static void test_copy(const struct vdevice *d)
 	w.unique_share = 1;
 	is_near(device_cost(d, TMA, &w, 1, PACE(100)).memory, 49152 / 40.0, 1e-9,
 		"all from device memory at 40 B a cycle");
+	is_near(device_cost(d, TMA, &w, 1, (struct pace){ .active = 100, .clock_hz = 1e9, .regained = 0.25 }).global, 49152 / 50.0, 1e-9,
+		"device memory is as much faster as tiles by a counter make it");
 	is_near(device_cost(d, TMA, &w, 1, PACE(1)).memory, 768, 1e-9, "alone: as fast as an EU draws");
 	w.unique_share = 0;
 	is_near(device_cost(d, TMA, &w, 1, PACE(100)).latency, 180 + 280, 1e-9, "all from L2");
@@ -541,7 +544,7 @@ static void test_pace(void)
 {
 	struct vdevice *d = finished();
 	struct work w = { .kind = WORK_LOAD, .type = DT_BF16, .global_bytes = 49152, .unique_share = 1 };
-	struct pace full = { 100, d->clock_hz }, half = { 100, d->clock_hz / 2 };
+	struct pace full = { .active = 100, .clock_hz = d->clock_hz }, half = { .active = 100, .clock_hz = d->clock_hz / 2 };
 	struct cost a = device_cost(d, TMA, &w, 1, full), b = device_cost(d, TMA, &w, 1, half);
 
 	is_near(b.global, a.global / 2, 1e-9, "device memory takes half of the longer cycles");
