@@ -71,7 +71,7 @@ void emit_cuda(const struct role_program *r, struct arena *a, struct source *out
 		.prelude = cuda_prelude, .stamps = cuda_stamps, .cluster = cuda_cluster, .parts = cuda_parts,
 		.additions = cuda_additions, .taken = cuda_taken, .fresh = cuda_fresh, .recomputed = cuda_recomputed,
 		.vectors = cuda_vectors, .staged = cuda_staged, .nibbles = cuda_nibbles, .rare = cuda_rare, .matrices = cuda_matrices,
-		.pairs = cuda_pairs, .ordered_pairs = cuda_ordered_pairs,
+		.pairs = cuda_pairs, .transposes = cuda_transposes, .ordered_pairs = cuda_ordered_pairs,
 		.product = put_product };
 
 	emit_text(r, &printer, a, out);

@@ -429,6 +429,14 @@ const char *const cuda_rare[] = {
 	NULL
 };
 
+const char *const cuda_transposes[] = {
+	"/* Of a matrix of 8 x 8 elements of 16 bits, of which thread t has row t / 4, columns 2 (t mod 4) and the next: rows of column t / 4. */\n",
+	"DEV u32 matrix_transpose(u32 x)\n",
+	"{ u32 y; asm(\"movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;\" : \"=r\"(y) : \"r\"(x)); return y; }\n",
+	"\n",
+	NULL
+};
+
 const char *const cuda_nibbles[] = {
 	"/* Elements of 4 bits. The mantissa's bit is rounded to nearest or even: below 1 in steps of a half, else by the bits of\n",
 	" * the float, whose exponent begins at bit 23. NaN becomes the greatest value, as by cvt.rn.satfinite.e2m1x2. */\n",

@@ -59,6 +59,7 @@ struct printer {
 	const char *const *vectors;	/* likewise, where several words are read or stored at once */
 	const char *const *staged;	/* likewise, where loads leave words in registers */
 	const char *const *dma;	/* likewise, where threads copy to shared memory without registers */
+	const char *const *transposes;	/* likewise, where matrix_transpose is called; NULL if no target has it */
 	const char *const *rare;	/* likewise, where op_sin, op_cos or op_popcount is called */
 	const char *const *nibbles;	/* likewise, where elements of 4 bits are made */
 	const char *const *matrices;	/* likewise, where operands are fetched in matrices */

@@ -44,6 +44,7 @@ extern const char *const cuda_fresh[];		/* ... of one with accumulators whose ol
 extern const char *const cuda_recomputed[];	/* ... of one whose operations compute coordinates again */
 extern const char *const cuda_vectors[];	/* ... of one with accesses of several words */
 extern const char *const cuda_staged[];		/* ... of one whose loads leave words in registers */
+extern const char *const cuda_transposes[];	/* ... of one that transposes matrices that a warp has */
 extern const char *const cuda_rare[];		/* ... of one with functions that few kernels have */
 extern const char *const cuda_nibbles[];	/* ... of one that makes elements of 4 bits */
 extern const char *const cuda_matrices[];	/* ... of one that fetches operands in matrices */
@@ -84,6 +85,7 @@ struct print {
 	bool vectors;			/* the text has accesses of 8 or 16 bytes, or bits of floats (printer.vectors) */
 	bool staged;			/* the text loads words to registers (printer.staged) */
 	bool dma;			/* the text copies to shared memory without registers (printer.dma) */
+	bool transposes;		/* the text calls matrix_transpose (printer.transposes) */
 	bool rare;			/* the text calls op_sin, op_cos or op_popcount (printer.rare) */
 	bool nibbles;			/* the text makes elements of 4 bits (printer.nibbles) */
 	bool matrices;			/* the text fetches operands in matrices (printer.matrices) */

@@ -253,6 +253,8 @@ void emit_text(const struct role_program *r, const struct printer *printer, stru
 		put_lines(a, out, printer, printer->dma);
 	if (c.rare)
 		put_lines(a, out, printer, printer->rare);
+	if (c.transposes)
+		put_lines(a, out, printer, printer->transposes);
 	if (c.nibbles)
 		put_lines(a, out, printer, printer->nibbles);
 	if (c.matrices)

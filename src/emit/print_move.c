@@ -722,6 +722,29 @@ static void store_eights(struct print *c, const struct role_op *o)
 	put(c, "}");
 }
 
+/* The threads of a warp have matrices of eight rows and columns, a word each. Transposed, a thread has two neighbours of a
+ * column of each; and after the quad's threads have exchanged theirs, eight of one matrix in four, which are 16 contiguous bytes.
+ * `w` is the thread's matrix. */
+static void store_down(struct print *c, const struct role_op *o)
+{
+	const struct frag *f = o->u.move.from.frag;
+	int halves = f->layout->halves, words = frag_groups(f) * halves, missing = (4 - words % 4) % 4;
+	int warp = c->r->target->warp;
+
+	put(c, "%sEACH(jj, %d) {", each(c, f, "b"), (words + missing) / 4);
+	put(c, "\tu32 y[4]; EACH(i, 4) y[i] = matrix_transpose(%s[rb][%s]);", frag_name(c, o->u.move.from),
+		missing ? arena_strf(c->a, "(4 * jj + i) %% %d", words) : "4 * jj + i");
+	put(c, "\tquad_transpose(y, thread & 3);");
+	put(c, "\tconst int w = 4 * jj + (thread & 3), j = w / %d, h = w %% %d, e = 0, column = thread %% %d / 4;", halves, halves, warp);
+	put(c, "\tconst int first = row0 - column;");
+	put(c, "\t{ const int row0 = first, col0 = column;");
+	const char *element = put_indices(c, o);
+	put(c, "\t%s%sstore_16(&%s, y); }", missing ? arena_strf(c->a, "if (w < %d) ", words) : "",
+		guard_text(c, o->u.move.inside), element);
+	put(c, "}");
+	c->transposes = true;
+}
+
 /* The bits that memory holds of type t: of the element at hand of a fragment or, if there is one, of another value. */
 static const char *element_bits(struct print *c, struct frag_at at, enum dtype t, const struct val *other)
 {
@@ -834,7 +857,7 @@ void print_move(struct print *c, const struct role_op *o)
 	case DO_STORE_BOXES: print_store_boxes(c, o); break;
 	case DO_STORE_THREADS:
 		(dtype_bits(o->u.move.type) == 4 ? store_fragment_nibbles : o->u.move.quads ? store_eights :
-			o->u.move.width > 1 ? store_vectors : store_elements)(c, o);
+			o->u.move.down ? store_down : o->u.move.width > 1 ? store_vectors : store_elements)(c, o);
 		break;
 	case DO_STORE_RING: print_store_ring(c, o); break;
 	case DO_PUT: print_put(c, o); break;

@@ -134,6 +134,17 @@ static inline void quad_transpose(u32 *y, int q)
 		}
 }
 
+/* Of a matrix of 8 x 8 elements of 16 bits, of which thread t has row t / 4, columns 2 (t mod 4) and the next: rows of column t / 4. */
+static inline u32 matrix_transpose(u32 x)
+{
+	int thread = THREAD % host_warp, column = thread / 4, from = THREAD - thread + thread % 4 * 8 + column / 2;
+	u32 y[2];
+
+	for (int i = 0; i < 2; i++)
+		y[i] = (u32)shuffle_from_i((int)x, from + 4 * i) >> 16 * (column % 2) & 0xffff;
+	return y[1] << 16 | y[0];
+}
+
 static inline void swap_halves(u32 *x, int odd)
 {
 	for (int i = 0; i < 4; i++) {

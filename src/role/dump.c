@@ -180,8 +180,8 @@ static const char *move_text(const struct dump *d, const struct role_op *o)
 		return arena_strf(d->a, "%s, %lld elements %s%s%s", name, (long long)o->u.move.elements,
 			o->what == DO_STORE_RING && o->u.move.width > 1 ? arena_strf(d->a, "%d at once", o->u.move.width) : "one by one",
 			o->u.move.down ? ", down the columns" : "", o->u.move.adds ? ", added" : "");
-	return arena_strf(d->a, "%s from %s, %d neighbour%s at once%s", name, frag_text(d, o->u.move.from),
-		o->u.move.width, o->u.move.width == 1 ? "" : "s", o->u.move.adds ? ", added" : "");
+	return arena_strf(d->a, "%s from %s, %d neighbour%s%s at once%s", name, frag_text(d, o->u.move.from),
+		o->u.move.width, o->u.move.width == 1 ? "" : "s", o->u.move.down ? " of a column" : "", o->u.move.adds ? ", added" : "");
 }
 
 static const char *reduction_text(const struct dump *d, const struct role_op *o)

@@ -266,7 +266,8 @@ struct role_op {
 			bool swaps;			/* ... or two threads the halves of theirs */
 			int64_t elements, cols;		/* of the ring's slot: all, and of a row */
 			bool down;			/* STORE_RING: neighbouring threads have neighbours of a column, as these
-							 * are contiguous in global memory */
+							 * are contiguous in global memory. STORE_THREADS: each thread has
+							 * eight of a column, after those of the warp have exchanged theirs */
 			int run;			/* LOAD: neighbours in one access, 4, 8 or 16 bytes; or 1 */
 			bool shifted;			/* LOAD: accesses of 16 bytes that need not be aligned in
 							 * global memory */

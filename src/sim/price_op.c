@@ -25,6 +25,7 @@ enum {
 	ROW_BOX = 10,			/* of a box of a row: choose a thread, three moves to registers of the warp, the copy,
 					 * leave out the thread, branch; one warp was measured to need 28 ns on an H100 */
 	TRANSPOSE = 6,			/* within four threads, per word: select and shuffle, twice */
+	MOVE_MATRIX = 2,		/* of 8 x 8 elements, a word of each thread; estimate: a shuffle and a permutation */
 	/* Of a word of four elements, for MFMA of gfx942. In what clang 22 makes of products of 64 x 64 x 32 to
 	 * 128 x 128 x 64, disassembled, a word takes just so many more than one of a type that is multiplied as it is: it is
 	 * converted once, however many instructions multiply it */
@@ -398,7 +399,8 @@ static struct op_cost price_store_threads(const struct cost_context *x, const st
 {
 	double chunks = frag_elements(x, o->u.move.from.frag) / (double)o->u.move.width;
 	double rows = 2.0 * o->u.move.from.frag->blocks * lane_threads(x);
-	double n = STORE + (o->u.move.quads ? 4 * TRANSPOSE : o->u.move.swaps ? 2 * TRANSPOSE : 0);
+	double n = STORE + (o->u.move.quads ? 4 * TRANSPOSE : o->u.move.down ? 4 * (TRANSPOSE + MOVE_MATRIX) :
+		o->u.move.swaps ? 2 * TRANSPOSE : 0);
 
 	return instructions(x, chunks * n + rows * index_instructions(o));
 }
@@ -568,7 +570,7 @@ double price_sector_ratio(const struct cost_context *x, const struct role_op *o)
 	if (is_ring)
 		run = fmin((double)(o->u.move.down ? o->u.move.elements / o->u.move.cols : o->u.move.cols),
 			x->program->target->warp * (o->what == DO_STORE_RING ? fmax(1, o->u.move.width) : 1)) * bytes;
-	else if (o->u.move.quads || o->u.move.swaps)
+	else if (o->u.move.quads || o->u.move.swaps || o->u.move.down)
 		return 1;
 	else
 		return fragment_ratio(x, o, bytes);

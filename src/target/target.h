@@ -203,6 +203,7 @@ struct target {
 					 * zeros where these are beyond: no branch */
 	bool copies_by_registers;	/* so a plan can divide such a copy into a load to registers, and a write to shared memory */
 	uint32_t pairs;			/* types of 16 bits of which an instruction multiplies two neighbours */
+	bool transposes;		/* a warp's threads exchange the words that they have of 8 x 8 elements of 16 bits (movmatrix) */
 	int adds_together;		/* f32 neighbours to which one instruction adds in memory; 0: one */
 	const struct matrix_instruction *matrix;
 	int nmatrix;

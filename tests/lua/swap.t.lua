@@ -44,7 +44,8 @@ local function planned(bound, tile, o)
   p:swap "mma"
   if o.slices then p:split(o.axis or "n", o.slices) end
   p:lane("p0", {warps = o.copying or 1})
-  for i = 0, (o.slices or 1) - 1 do p:lane("c" .. i, {warps = 4}) end
+  for i = 0, (o.slices or 1) - 1 do p:lane("c" .. i, {warps = o.warps or 4}) end
+  if o.divided then p:grid{cluster = 2, divide = o.divided} end
   for _, t in ipairs(p.tasks) do p:append(t.name, {lane = t.kind == "load" and "p0" or "c" .. (t.name:match "%.(%d+)$" or 0)}) end
   for _, t in ipairs(p.tasks) do
     if t.kind == "load" then p:buffers{[t.writes[1]] = 2} end
@@ -72,6 +73,24 @@ case("gemm of ragged sizes", e.gemm{m = 100, n = 136, k = 72}, {m = 64, n = 64, 
 case("gemm in slices of rows", e.gemm{m = 128, n = 256, k = 128}, {m = 128, n = 128, k = 64}, nil, {slices = 2})
 case("gemm in slices of columns", e.gemm{m = 128, n = 128, k = 128}, {m = 128, n = 64, k = 64}, nil, {slices = 2, axis = "m"})
 if target == "host" then case("gemm on sm_80", gemm, {m = 64, n = 64, k = 32}, nil, {device = "a100", copying = 4}) end
+
+-- Rows of the instruction are neighbours in memory: a thread stores eight of a column, where they are aligned, and all within the tensor or
+-- all outside.
+local function stored(what, sizes, tile, together, o)
+  local ok, p = pcall(planned, e.gemm(sizes), tile, o or {})
+  if not tap.ok(ok and p:check(), what .. ": legal", tostring(ok and select(2, p:check()) or p)) then return end
+  tap.is(p:compile{target = "cuda", text = true}.source:find("matrix_transpose(r_", 1, true) ~= nil, together,
+    together and "  eight of a column at once" or "  one by one")
+  local result = p:compile{target = target}:check{race = target == "host"}
+  tap.ok(result.ok, "  right", tostring(result))
+end
+stored("a store of columns", {m = 100, n = 136, k = 72}, {m = 56, n = 64, k = 32}, true)
+stored("... of f16, with a bias", {m = 100, n = 264, k = 64, dtype = "f16", bias = true}, {m = 24, n = 128, k = 64}, true, {slices = 2})
+stored("... with one group of columns", {m = 8, n = 128, k = 64}, {m = 8, n = 64, k = 64}, true)
+stored("... of eight warps", {m = 100, n = 256, k = 64}, {m = 40, n = 128, k = 64}, true, {warps = 8})
+stored("... by a cluster that divides the loop", {m = 100, n = 200, k = 256}, {m = 56, n = 64, k = 64}, true, {divided = "k"})
+stored("... whose rows end within eight", {m = 100, n = 132, k = 64}, {m = 56, n = 64, k = 32}, false)
+stored("... of 32 bits", {m = 100, n = 136, k = 64, out = "f32"}, {m = 56, n = 64, k = 32}, false)
 local here <const> = "mul_pair_bf16_here"
 local tile <const> = {m = 64, n = 64, k = 64}
 case("4 bits", e.dequant_gemm{m = 128, n = 128, k = 256}, tile, here)

@@ -21,7 +21,7 @@ local function plan_of(bound, tile, parts, stages, raster)
   if ways > 1 then plan:split(axis, ways) end
   plan:lane("p0", {warps = 1})
   for i = 0, ways - 1 do plan:lane("c" .. i, {warps = 4}) end
-  for _, t in ipairs(plan.graph.tasks) do
+  for _, t in ipairs(plan.tasks) do
     plan:append(t.name, {lane = t.kind == "load" and "p0" or "c" .. (t.name:match "%.(%d+)$" or "0")})
   end
   plan:buffers{a = stages, b = stages}

@@ -140,6 +140,7 @@ static const char *const prelude[] = {
 	"#define shuffle_xor_i(x, mask) (x)\n",
 	"#define shuffle_from_i(x, lane) (x)\n",
 	"#define quad_transpose(y, q) ((void)(y))\n",
+	"#define matrix_transpose(x) (x)\n",
 	"#define op_div(x, y) ((x) / (y))\n",
 	"#define op_exp2(x) exp2f(x)\n",
 	"#define op_log2(x) log2f(x)\n",
@@ -539,6 +540,8 @@ static const char *cuda_text(lua_State *L, struct arena *a)
 		text = arena_strf(a, "%s%s", text, cuda_fresh[i]);
 	for (int i = 0; cuda_recomputed[i]; i++)
 		text = arena_strf(a, "%s%s", text, cuda_recomputed[i]);
+	for (int i = 0; cuda_transposes[i]; i++)
+		text = arena_strf(a, "%s%s", text, cuda_transposes[i]);
 	for (int i = 0; cuda_matrices[i]; i++)
 		text = arena_strf(a, "%s%s", text, cuda_matrices[i]);
 	for (int i = 0; cuda_pairs[i]; i++)
@@ -549,7 +552,7 @@ static const char *cuda_text(lua_State *L, struct arena *a)
 }
 
 #define HIP_LACKS " CLUSTER_KERNEL MAP CLUSTER_SYNC SET_REGISTERS flag_expect flag_tell_at flag_wait_peers peer_16 flag_arrive_at STORES_READ in_block " \
-	"descriptor GROUPS_WAIT PIN_F PIN_U FRESH_F FRESH_U quad_transpose "
+	"descriptor GROUPS_WAIT PIN_F PIN_U FRESH_F FRESH_U quad_transpose matrix_transpose "
 
 /* The page tells all names that both shipped targets define, and those of copies and loads that only gfx942 has, and no others. */
 static void compare_with_page(lua_State *L, const char *home)

@@ -24,14 +24,13 @@ static bool is_aligned_along(const struct index_expr *x, int axis, int64_t width
 	return along && !x->value && x->k % width == 0;
 }
 
-/* Are each `width` neighbouring columns contiguous in the tensor, aligned, and all within its ends or all outside?
- * `columns`: those that the lane has. */
-static bool are_aligned_neighbours(const struct lowering *c, const struct stask *s, const struct node *n,
-	const struct shape2 *shape, int64_t columns, int64_t width)
+/* Are each `width` neighbours along an axis of the shape contiguous in the tensor, aligned, and all within its ends or all
+ * outside? `extent`: of the lane, along rows or columns. */
+static bool are_aligned_along(const struct lowering *c, const struct stask *s, const struct node *n,
+	const struct shape2 *shape, int axis, int64_t extent, int64_t width)
 {
 	const struct tensor *t = &c->p->tensors.v[n->ref];
 	const struct index_expr *last = &n->index[t->rank - 1];
-	int axis = shape->ncol ? shape->col[shape->ncol - 1] : NONE;
 
 	if (axis != NONE && ends_within_tile(c->g, s->loop, axis))
 		return false;
@@ -40,8 +39,30 @@ static bool are_aligned_neighbours(const struct lowering *c, const struct stask 
 			return false;
 	return axis != NONE && is_aligned_along(last, axis, width) &&
 		axis_divisor(&c->p->axes.v[axis]) % width == 0 && c->g->extents.tile[axis] % width == 0 &&
-		axis_extent(c, s, shape, axis) % width == 0 && columns % width == 0 &&
+		axis_extent(c, s, shape, axis) % width == 0 && extent % width == 0 &&
 		axis_divisor(&c->p->axes.v[t->dim[t->rank - 1]]) % width == 0;
+}
+
+/* Are neighbouring columns? */
+static bool are_aligned_neighbours(const struct lowering *c, const struct stask *s, const struct node *n,
+	const struct shape2 *shape, int64_t columns, int64_t width)
+{
+	int axis = shape->ncol ? shape->col[shape->ncol - 1] : NONE;
+
+	return axis != NONE && are_aligned_along(c, s, n, shape, axis, columns, width);
+}
+
+/* Are the rows of each matrix of eight by eight, of which a thread of the warp has a word, so many neighbours in the tensor? The
+ * threads can then exchange their words, so that each has a column of a matrix. */
+static bool are_matrix_rows_aligned(const struct lowering *c, const struct stask *s, const struct node *n,
+	const struct shape2 *shape, const struct frag *f)
+{
+	const struct frag_layout *l = f->layout, *of = &c->k->target->frag;
+	int axis = shape->nrow ? shape->row[shape->nrow - 1] : NONE;
+
+	return axis != NONE && !n->adds && f->kind == FRAG_FULL && f->packed && f->type == c->p->tensors.v[n->ref].type &&
+		c->k->target->transposes && l->pair == 2 && l->cols == OF_QUAD && l->half == OF_QUAD && spread_is(&l->row, &of->row) &&
+		spread_is(&l->col, &of->col) && are_aligned_along(c, s, n, shape, axis, f->height, OF_QUAD);
 }
 
 /* Can one instruction of a thread add to `width` neighbours? */
@@ -86,8 +107,9 @@ static void choose_width(const struct lowering *c, const struct stask *s, const 
 
 	o->u.move.quads = l->col.div == 1 && l->col.mod == 4 && l->pair == 2 && f->packed && f->cols > l->cols &&
 		can_store_vectors(c, s, n, shape, f, OF_QUAD);
-	o->u.move.width = o->u.move.quads ? OF_QUAD : l->pair;
-	while (o->u.move.width > 1 && !o->u.move.quads && (o->u.move.width * bits > VECTOR_BITS ||
+	o->u.move.down = are_matrix_rows_aligned(c, s, n, shape, f);
+	o->u.move.width = o->u.move.quads || o->u.move.down ? OF_QUAD : l->pair;
+	while (o->u.move.width > 1 && !o->u.move.quads && !o->u.move.down && (o->u.move.width * bits > VECTOR_BITS ||
 	       o->u.move.width * bits % WORD_BITS || !can_store_vectors(c, s, n, shape, f, o->u.move.width)))
 		o->u.move.width /= 2;
 	/* what an instruction of the warp adds is then contiguous */
