@@ -274,7 +274,7 @@ static int search_tried_l(lua_State *L)
 	return 1;
 }
 
-/* search:counts() -> {trials=, shapes=, pruned=, found=, bound_seconds=, refusals=} */
+/* search:counts() -> {trials=, shapes=, pruned=, found=, bound_seconds=, at_memory=, refusals=} */
 static int search_counts_l(lua_State *L)
 {
 	struct search *s = box_get(L, 1, SEARCH_CLASS, "counts");
@@ -286,10 +286,12 @@ static int search_counts_l(lua_State *L)
 	enter(L);
 	buf_init(&text, scratch_push(L));
 	search_refusals(s, &text);
-	lua_createtable(L, 0, LEN(counts) + 2);
+	lua_createtable(L, 0, LEN(counts) + 3);
 	for (int i = 0; i < LEN(counts); i++)
 		set_integer(L, counts[i].name, counts[i].n);
 	set_real(L, "bound_seconds", r.bound_seconds);
+	lua_pushboolean(L, r.at_memory);
+	lua_setfield(L, -2, "at_memory");
 	push_buf(L, &text);
 	lua_setfield(L, -2, "refusals");
 	return 1;

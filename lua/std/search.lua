@@ -317,9 +317,10 @@ end
 -- The best plans with operands of products exchanged (src/search/swaps.h), of which the search itself knows nothing: a list as
 -- with_other_operands has it, of those that are clearly faster than its best and these others. It is empty for most programs. The second
 -- search gets what the first has left of budget.trials and of the time until budget.ends. Returns also that search, and why it ended; nil:
--- there is none.
+-- there is none, as the program has no such product, or the best plan takes hardly more time than memory does.
 local function with_swaps(s, others, bound, device, o, budget, watch)
-  local left = budget.trials - s:counts().trials
+  local counts = s:counts()
+  local left = not counts.at_memory and budget.trials - counts.trials or 0
   local other, list = left > 0 and core.search(bound, device, o.tile, budget.measured, true), {}
   if not other then return list end
   local ended = run_in_model({s, other}, left, budget, watch)

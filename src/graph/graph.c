@@ -50,6 +50,15 @@ double graph_runs(const struct graph *g, int loop, int outer)
 	return n;
 }
 
+double graph_all_runs(const struct graph *g, const struct stask *s)
+{
+	double n = (double)g->grids[s->phase].total * graph_runs(g, s->loop, NONE);
+
+	for (int l = s->loop; l != NONE; l = g->program->loops.v[l].parent)
+		n *= loop_parts(&g->extents, l);
+	return n;
+}
+
 int graph_common_loop(const struct graph *g, int a, int b)
 {
 	int loop = g->tasks.v[a].loop;
@@ -106,7 +115,7 @@ double graph_flops(const struct graph *g)
 		share = flops_there(g, s);
 		for (int a = 0; a < g->program->axes.n; a++)	/* what several tiles do is counted once */
 			share /= (double)graph_repeats(g, i, a);
-		all = s->work.flops * (double)g->grids[s->phase].total * graph_runs(g, s->loop, NONE);
+		all = s->work.flops * graph_all_runs(g, s);
 		sum += share < 1 ? round(all * share) : all;
 	}
 	return sum;
@@ -148,7 +157,7 @@ static double accessed_bytes(const struct graph *g, int tensor)
 		const struct stask *s = &g->tasks.v[i];
 		const struct task *t = &p->tasks.v[s->task];
 		const struct node *n = t->nodes.n ? &p->nodes.v[t->nodes.v[t->nodes.n - 1]] : NULL;
-		double bytes = s->work.global_bytes * (double)g->grids[s->phase].total * graph_runs(g, s->loop, NONE);
+		double bytes = s->work.global_bytes * graph_all_runs(g, s);
 
 		if ((s->kind != TASK_LOAD && s->kind != TASK_STORE) || !n || n->ref != tensor)
 			continue;

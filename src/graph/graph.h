@@ -197,6 +197,8 @@ const struct node *graph_fetched_for(const struct graph *g, const struct stask *
 bool graph_never_runs(const struct graph *g, int task);
 /* How often region `loop` runs in one iteration of `outer`, in the mean; NONE: in a tile. */
 double graph_runs(const struct graph *g, int loop, int outer);
+/* How often the sTask runs in all tiles: of a loop that EUs of a cluster divide, the parts of all of them. */
+double graph_all_runs(const struct graph *g, const struct stask *s);
 /* Innermost region that holds both sTasks. */
 int graph_common_loop(const struct graph *g, int a, int b);
 /* Total flops of the program's products, without those of elements that a ragged tile does not have, and once of what

@@ -83,7 +83,7 @@ static double repeated_bytes(const struct graph *g, int phase, int axis)
 
 	for (int i = 0; i < g->tasks.n; i++) {
 		const struct stask *s = &g->tasks.v[i];
-		double runs = (double)g->grids[s->phase].total * graph_runs(g, s->loop, NONE);
+		double runs = graph_all_runs(g, s);
 
 		if (s->phase == phase && s->kind == TASK_LOAD)
 			bytes += s->work.global_bytes * runs * (1 - 1.0 / (double)graph_repeats(g, i, axis));

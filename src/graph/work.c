@@ -62,7 +62,7 @@ static void count_region(const struct builder *b, struct stask *s, const struct 
 static double compulsory_share(const struct graph *g, const struct stask *s, int tensor)
 {
 	double once = (double)tensor_elements(g->program, tensor) * dtype_bits(g->program->tensors.v[tensor].type) / 8;
-	double all = s->work.global_bytes * graph_runs(g, s->loop, NONE) * (double)g->grids[s->phase].total;
+	double all = s->work.global_bytes * graph_all_runs(g, s);
 
 	return all > once && all > 0 ? once / all : 1;
 }

@@ -15,6 +15,7 @@
 
 enum {
 	CLIMBS = 6,			/* choices to climb from ... */
+	OVERLOOKED = 4,			/* candidates of other tiles that are nearly as fast: the first that has a kernel is one more */
 	CLIMB_SHAPES = 5,		/* ... so many of which differ in tile or lanes */
 	LOAD_WARPS = 4,			/* that copy, to start from */
 	SMALLER_MOST = 400,		/* candidates of smaller shapes, with products on one unit, that an EU may hold, ... */
@@ -23,6 +24,7 @@ enum {
 
 #define MEASURED 1.25			/* of the best time: slower plans are not the best when measured */
 #define FAR 1.25			/* of the best time: no order makes slower plans the best */
+#define NEAR 1.03			/* of the best time: what seems so fast is worth a climb */
 #define EQUAL 0.002			/* relative: times nearer than this are equal to the model */
 
 enum policy_phase { PHASE_STARTS, PHASE_AHEAD, PHASE_SMALLER, PHASE_CLIMB };
@@ -41,7 +43,7 @@ struct search {
 	bool by_threads;		/* products are now tried on the vector unit */
 	/* climbing */
 	int nstarts, start;
-	int starts[CLIMBS];
+	int starts[CLIMBS + 1];
 	int at;				/* the candidate whose neighbours are tried */
 	int coordinate;			/* the next one to try */
 	int idle;			/* coordinates in a row that brought nothing; one more: exact orders, too */
@@ -299,12 +301,17 @@ static void batch_ahead(struct search *s)
 	}
 }
 
-static bool same_shape(const struct choice *x, const struct choice *y)
+static bool same_tile(const struct choice *x, const struct choice *y)
 {
 	for (int i = 0; i < AXES_MAX; i++)
 		if (x->tiling.extent[i] != y->tiling.extent[i])
 			return false;
-	return x->ways == y->ways && x->warps == y->warps && x->replicas == y->replicas && x->split == y->split;
+	return true;
+}
+
+static bool same_shape(const struct choice *x, const struct choice *y)
+{
+	return same_tile(x, y) && x->ways == y->ways && x->warps == y->warps && x->replicas == y->replicas && x->split == y->split;
 }
 
 /* Has a start the same tile and lanes? The last start may share both with another one, but for what is split off. */
@@ -330,6 +337,25 @@ static int best_on_unit(const struct search *s, bool unlike)
 		if (tried_is_plan(&s->tried.v.v[i]) && is_on_unit(s, i) && !(unlike && is_like_start(s, i)) &&
 		    (best == NONE || tried_is_better(&s->tried.v.v[i], &s->tried.v.v[best])))
 			best = i;
+	return best;
+}
+
+/* The candidate of another tile than all starts that seemed nearly as fast as the best, but never was faster, so that its kernel has no
+ * price; NONE: there is none. The first candidates have one because they came first, and so are starts, however slow they are. */
+static int overlooked_start(const struct search *s)
+{
+	int best = NONE;
+
+	for (int i = 0; i < s->tried.v.n; i++) {
+		const struct tried *x = &s->tried.v.v[i];
+		bool other = tried_is_plan(x) && is_on_unit(s, i) && !x->priced && x->seconds >= best_seconds(s) &&
+			x->seconds < NEAR * best_seconds(s);
+
+		for (int k = 0; k < s->nstarts && other; k++)
+			other = !same_tile(&s->tried.v.v[s->starts[k]].choice, &x->choice);
+		if (other && (best == NONE || x->seconds < s->tried.v.v[best].seconds))
+			best = i;
+	}
 	return best;
 }
 
@@ -378,6 +404,41 @@ static enum err_code batch_exact_orders(struct search *s, const struct stop *sto
 	return code;
 }
 
+/* Give the candidate the price of its kernel, whatever its time. One without a kernel is no plan. */
+static enum err_code price(struct search *s, int i, const struct stop *stop, struct err *e)
+{
+	bool full;
+
+	s->tried.sorted = false;
+	if (evaluate(&s->ev, i, best_seconds(s), true, stop, &full, e) == ERR_INTERRUPTED)
+		return ERR_INTERRUPTED;
+	if (isinf(s->tried.v.v[i].seconds))
+		s->found--;
+	else
+		note_best(s, i);
+	return OK;
+}
+
+/* One more start, if a candidate was overlooked that has a kernel. After half of the plans that it may try a search has looked around. */
+static enum err_code add_overlooked(struct search *s, const struct stop *stop, struct err *e)
+{
+	bool few = s->ev.simulated < s->most - SEARCH_TRIALS_MAX / 2;
+
+	for (int tries = 0; tries < OVERLOOKED && few && s->nstarts <= CLIMBS && !s->space.finer; tries++) {
+		int i = overlooked_start(s);
+
+		if (i == NONE)
+			return OK;
+		if (price(s, i, stop, e) == ERR_INTERRUPTED)
+			return ERR_INTERRUPTED;
+		if (tried_is_plan(&s->tried.v.v[i])) {
+			s->starts[s->nstarts++] = i;
+			return OK;
+		}
+	}
+	return OK;
+}
+
 /* The neighbours along the next coordinate. After all coordinates brought nothing: exact orders, once; then the next
  * start; at last the best plan, whose neighbours are finer. *more is false if there is no start left. */
 static enum err_code batch_next(struct search *s, const struct stop *stop, bool *more, struct err *e)
@@ -390,6 +451,8 @@ static enum err_code batch_next(struct search *s, const struct stop *stop, bool 
 		return batch_exact_orders(s, stop, e) == ERR_INTERRUPTED ? ERR_INTERRUPTED : OK;
 	}
 	if (s->idle >= n) {
+		if (s->start + 1 == s->nstarts && add_overlooked(s, stop, e) == ERR_INTERRUPTED)
+			return ERR_INTERRUPTED;
 		if (++s->start < s->nstarts) {
 			s->at = s->starts[s->start];
 		} else if (!s->space.finer && best_on_unit(s, false) != NONE) {
@@ -481,7 +544,6 @@ static enum err_code price_next(struct search *s, const struct stop *stop, bool 
 {
 	double worst = MEASURED * best_seconds(s);
 	int i = s->priced;
-	bool full;
 
 	s->pricing = s->measured;
 	while (i < s->tried.v.n && !(tried_is_plan(&s->tried.v.v[i]) && !s->tried.v.v[i].priced &&
@@ -492,23 +554,30 @@ static enum err_code price_next(struct search *s, const struct stop *stop, bool 
 	if (!*more)
 		return OK;
 	s->priced++;
-	s->tried.sorted = false;
-	if (evaluate(&s->ev, i, best_seconds(s), true, stop, &full, e) == ERR_INTERRUPTED)
-		return ERR_INTERRUPTED;
-	if (isinf(s->tried.v.v[i].seconds))
-		s->found--;		/* there is no kernel */
-	else
-		note_best(s, i);
-	return OK;
+	return price(s, i, stop, e);
+}
+
+static bool is_at_memory(const struct search *s)
+{
+	return best_seconds(s) < s->ev.memory_seconds * (1 + s->space.device->uncertainty_order);
+}
+
+/* Were there so few tiles that EUs divide loops? Then how each EU keeps up with memory decides, which units change: 16 rows of 8192 x 8192
+ * take 0.034 ms on an H200 with products on mma.sync, and 0.037 with the same products on wgmma. */
+static bool has_few_tiles(const struct search *s)
+{
+	for (int i = 0; i < s->tried.v.n; i++)
+		if (s->tried.v.v[i].choice.grid.divided)
+			return true;
+	return false;
 }
 
 /* When nothing is left to try, the search begins again with products on the second matrix unit, if there is one for them: so
- * what it finds is never worse than without. False: it has been there, or there is none; or the best plan takes hardly more
- * time than memory does, which no unit changes, as far as the model can tell two plans apart. */
+ * what it finds is never worse than without. False: it has been there, or there is none; or memory takes the time of a grid of many tiles. */
 static bool begin_second(struct search *s)
 {
 	if (s->space.on_second || s->space.second_unit == NONE || s->neighbours_only || s->pricing ||
-	    best_seconds(s) < s->ev.memory_seconds * (1 + s->space.device->uncertainty_order))
+	    (is_at_memory(s) && !has_few_tiles(s)))
 		return false;
 	s->space.on_second = true;
 	s->space.has_warp_products = !s->space.device->seu[s->space.second_unit].async;
@@ -554,7 +623,8 @@ void search_neighbours(struct search *s, int trial)
 struct search_result search_best(const struct search *s)
 {
 	return (struct search_result){ .found = s->found, .seconds = s->best == NONE ? 0 : best_seconds(s),
-		.trials = s->ev.simulated, .shapes = s->shapes.n, .pruned = s->ev.pruned, .at_limit = s->ev.simulated >= s->most,
+		.trials = s->ev.simulated, .shapes = s->shapes.n, .pruned = s->ev.pruned, .at_memory = is_at_memory(s),
+		.at_limit = s->ev.simulated >= s->most,
 		.bound_seconds = isfinite(s->ev.bound_seconds) ? s->ev.bound_seconds : 0 };
 }
 

@@ -20,6 +20,7 @@
 enum {
 	FEW_LEAST = 16,			/* rows or columns of a product if there are fewer tiles than EUs otherwise */
 	COLUMNS_LEAST = 32,		/* columns of a product, which come in steps of SPACE_COLUMNS */
+	EVEN_TILES_MOST = 4,		/* of which an axis of such columns is to be, all with as many */
 	FULL_PRODUCT_MOST = 4096,	/* rows or columns that a tile has all of, as a reduction goes along them */
 	NARROW_LEAST = 8,		/* columns of a product come in steps of so many where a tile has such rows */
 	LOOPED_START_MOST = 128,	/* greatest start of rows or columns in a loop: the keys of attention */
@@ -143,6 +144,42 @@ static void fill_product(struct dim *d, int64_t size, const struct axis_use *u)
 		add_extent(d, size, x, x % SPACE_ROWS == 0 && (!u->looped || x <= LOOPED_START_MOST));
 }
 
+/* Add an extent at its position of the list, of which it is no start. */
+static void insert_extent(struct dim *d, int64_t extent)
+{
+	uint32_t below;
+	int at = 0;
+
+	while (at < d->n && d->extent[at] < extent)
+		at++;
+	if (d->n == EXTENTS_MAX || (at < d->n && d->extent[at] == extent))
+		return;
+	for (int k = d->n++; k > at; k--)
+		d->extent[k] = d->extent[k - 1];
+	d->extent[at] = extent;
+	below = d->starts & ((1u << at) - 1);
+	d->starts = below | (d->starts & ~below) << 1;
+}
+
+/* Columns that the usual starts divide unevenly: a few tiles of the same extent, but for what an instruction is padded by, to start
+ * from. Of many tiles the last one matters little. */
+static void insert_even(const struct vdevice *device, struct dim *d, int64_t size)
+{
+	int64_t step = SPACE_COLUMNS;
+
+	for (int i = 0; i < device->nseus; i++)
+		if (device->seu[i].kind == SEU_MATRIX)
+			step = min_i64(step, max_i64(device->seu[i].min_n, 1));
+	for (int tiles = 1; tiles <= EVEN_TILES_MOST && size % SPACE_ROWS; tiles++) {
+		int64_t extent = min_i64(round_up(ceil_div(size, tiles), step), size);
+
+		if (extent >= COLUMNS_LEAST && extent <= SPACE_PRODUCT_MOST && extent % d->multiple == 0) {
+			insert_extent(d, extent);
+			add_extent(d, size, extent, true);
+		}
+	}
+}
+
 /* If the axis is too small for any start, its greatest extent is one. */
 static void fill_powers(struct dim *d, int64_t size, const struct powers *p)
 {
@@ -216,7 +253,7 @@ static bool has_long_rows(const struct program *p, int column)
 	return false;
 }
 
-static void fill_dim(const struct program *p, struct dim *d)
+static void fill_dim(const struct program *p, const struct vdevice *device, struct dim *d)
 {
 	static const int64_t few[] = { 1, 4, 8, 16 };
 	int64_t size = p->axes.v[d->axis].size;
@@ -238,6 +275,8 @@ static void fill_dim(const struct program *p, struct dim *d)
 		for (int64_t x = NARROW_LEAST; u.column && !u.looped && has_long_rows(p, d->axis) && x < COLUMNS_LEAST; x += NARROW_LEAST)
 			add_extent(d, size, x, x == FEW_LEAST);
 		fill_product(d, size, &u);
+		if (u.column && !u.row && !u.looped)
+			insert_even(device, d, size);
 		if (!u.looped && size <= FULL_PRODUCT_MOST &&
 		    (space_is_reduced(p, d->axis) || space_is_contracted_again(p, d->axis)))
 			add_extent(d, size, size, true);
@@ -419,7 +458,7 @@ static enum err_code find_dims(struct space *s, const struct wanted *want, struc
 		d->wanted = take_wanted(want, p->axes.v[a].size, d);
 		s->wants_rows |= d->wanted && use_of(p, a).row;
 		if (!d->wanted)
-			fill_dim(p, d);
+			fill_dim(p, s->device, d);
 		s->ndims++;
 	}
 	share_depth(s);
@@ -656,23 +695,6 @@ bool space_next_smaller(const struct space *s, int level, int halved[AXES_MAX], 
 	for (int i = 0; i < s->ndims; i++)
 		c->tiling.extent[s->dims[i].axis] = halved_extent(s, &s->dims[i], halved[i]);
 	return true;
-}
-
-/* Add an extent at its position of the list, of which it is no start. */
-static void insert_extent(struct dim *d, int64_t extent)
-{
-	uint32_t below;
-	int at = 0;
-
-	while (at < d->n && d->extent[at] < extent)
-		at++;
-	if (d->n == EXTENTS_MAX || (at < d->n && d->extent[at] == extent))
-		return;
-	for (int k = d->n++; k > at; k--)
-		d->extent[k] = d->extent[k - 1];
-	d->extent[at] = extent;
-	below = d->starts & ((1u << at) - 1);
-	d->starts = below | (d->starts & ~below) << 1;
 }
 
 /* With half and twice as much: what is too large for a plan in one proportion may not be in another. */

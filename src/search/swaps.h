@@ -2,7 +2,10 @@
  *
  * An asynchronous product (wgmma) can read its first operand from registers, but its second only from shared memory. So if
  * a task makes the second operand of loads, as it converts weights of few bits, and the first is loaded, exchanging them
- * saves a way through shared memory, and each row is converted once for all columns of a tile. */
+ * saves a way through shared memory, and each row is converted once for all columns of a tile.
+ *
+ * Of two operands that are loaded, the one whose extent fills instructions worse should be the second: wgmma has 64 rows and any
+ * multiple of 8 columns. */
 #ifndef SEARCH_SWAPS_H
 #define SEARCH_SWAPS_H
 

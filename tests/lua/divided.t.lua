@@ -19,7 +19,7 @@ local function plan_of(bound, tile, grid, how)
   for i = 0, (how.split and how.split[2] or 1) - 1 do
     plan:lane("c" .. i, {warps = how.warps or 4, columns = how.columns, replicas = how.replicas})
   end
-  for _, t in ipairs(plan.graph.tasks) do
+  for _, t in ipairs(plan.tasks) do
     local slice = t.name:match "%.(%d+)$" or "0"
     plan:append(t.name, {lane = t.kind == "load" and "p0" or "c" .. slice, at = how.at and how.at[t.name],
       seu = how.seu and how.seu[t.name]})
@@ -203,4 +203,11 @@ tap.ok(not good and tostring(why):find "divide", "an axis that is not there", wh
 local plain = mr.plan(gemm{m = 128, n = 128, k = 256}:graph{tile = small}, h200)
 good, why = pcall(plain.grid, plain, {divide = "k"})
 tap.ok(not good and tostring(why):find("divide is for clusters", 1, true), "without clusters", why)
+
+-- What a graph says of all tiles is what all EUs do.
+for _, parts in ipairs{1, 2, 4} do
+  local graph = plan_of(gemm{m = 128, n = 128, k = 512}, small, parts > 1 and {cluster = parts, divide = "k"} or {}).graph
+  tap.is(graph.flops, 2.0 * 128 * 128 * 512, ("flops of %d parts"):format(parts))
+  tap.is(graph.bytes, 2.0 * (2 * 128 * 512 + 128 * 128), "  and bytes")
+end
 tap.done_testing()

@@ -125,6 +125,17 @@ if target == "host" then
   tap.like(r.plan:script(), 'plan:swap%("mma"%)', "a search lets weights of 4 bits be the rows of products")
   tap.ok(r.plan:check(), "  in a legal plan")
   r = mr.search(e.gemm{m = 2048, n = 4096, k = 4096}, h200, {measure = false})
-  tap.ok(not r.plan:script():find("plan:swap", 1, true), "not of operands that are loaded")
+  tap.ok(not r.plan:script():find("plan:swap", 1, true), "not of operands that are loaded and fill instructions")
+  r = mr.search(e.gemm{m = 333, n = 4096, k = 4096}, h200, {measure = false})
+  tap.like(r.plan:script(), 'plan:swap%("mma"%)', "but of 333 rows, which fill columns better")
+  tap.is(r.plan.tile.m, 168, "  in two tiles, as even as instructions allow")
+  -- few rows, of which the memory of the weights takes all the time
+  local core = require "millrace.core"
+  local s = core.search(e.gemm{m = 16, n = 8192, k = 8192}, h200)
+  s:run(2000, 60)
+  tap.is(s:counts().at_memory, true, "not where memory takes the time, either")
+  s = core.search(e.gemm{m = 333, n = 4096, k = 4096}, h200)
+  s:run(2000, 60)
+  tap.is(s:counts().at_memory, false, "  as it does not here")
 end
 tap.done_testing()
