@@ -23,6 +23,7 @@ local AHEAD_SECONDS <const> = 0.4                      -- ... of so many seconds
 local OPERANDS <const> = 32                            -- of the best plans, tried with operands made or fetched otherwise
 local SWAPS <const>, CLEARLY <const> = 8, 0.03         -- plans with operands exchanged, at most; and what they must bring in the model
 local COUNTED <const> = 16                             -- of the best plans, tried with tiles that EUs take by a counter
+local RIVALS <const> = 300                             -- trials of each of two searches, before the better one goes on
 local IN_VAIN <const> = 4                              -- ... unless the first few have none that could be
 
 local known = {"seconds", "trials", "measure", "tile", "seed", "fresh", "show", "progress", "compile", "fetch", "dynamic"}
@@ -303,27 +304,46 @@ local function counts_of(searches)
   return sum
 end
 
--- Run the last of the searches for so many trials, or until budget.ends, and show the progress of all. each(seconds): called now and then
--- with the best time of the last one, if it has one. Returns why it ended.
-local function run_in_model(searches, trials, budget, watch, each)
-  return searches[#searches]:run(trials, math.max(budget.ends - core.clock(), 0), function(_, _, seconds)
-    local best, counts = seconds > 0 and seconds or nil, counts_of(searches)
-    if each and best then each(best) end
-    return watch{phase = "model", trials = counts.trials, shapes = counts.shapes, best = best, bound = counts.bound_seconds,
-      history = history_of(searches)}
-  end)
+local function best_of(s)
+  local best = s:found()[1]
+  return best and best.seconds or math.huge
 end
 
--- The best plans with operands of products exchanged (src/search/swaps.h), of which the search itself knows nothing: a list as
--- with_other_operands has it, of those that are clearly faster than its best and these others. It is empty for most programs. The second
--- search gets what the first has left of budget.trials and of the time until budget.ends. Returns also that search, and why it ended; nil:
--- there is none, as the program has no such product, or the best plan takes hardly more time than memory does.
-local function with_swaps(s, others, bound, device, o, budget, watch)
-  local counts = s:counts()
-  local left = not counts.at_memory and budget.trials - counts.trials or 0
-  local other, list = left > 0 and core.search(bound, device, o.tile, budget.measured, true), {}
-  if not other then return list end
-  local ended = run_in_model({s, other}, left, budget, watch)
+-- Run searches of the same in the model, until all are done, or budget.trials or the time until budget.ends is used, and show the progress
+-- of all. Of two, each begins with RIVALS trials; then the one that found the faster plan is run to its end, and the other has what is
+-- left. The second is not run once the best plan of the first takes hardly more time than memory does. each(s, seconds): called now and
+-- then with the search that runs and its best time, if it has one. Returns why the first ended, or "interrupted" if any was.
+local function run_in_model(searches, budget, watch, each)
+  local ended = {}
+  local function run(i, most)
+    local s = searches[i]
+    local allowed = budget.trials - (counts_of(searches).trials - s:counts().trials)
+    if i == 2 and searches[1]:counts().at_memory then ended[2] = "done" end
+    if ended[i] or ended.by_user then return end
+    if allowed <= s:counts().trials then ended[i] = "trials" return end
+    local why_ended = s:run(math.min(most, allowed), math.max(budget.ends - core.clock(), 0), function(_, _, seconds)
+      local best, counts = seconds > 0 and seconds or nil, counts_of(searches)
+      if each and best then each(s, best) end
+      return watch{phase = "model", trials = counts.trials, shapes = counts.shapes, best = best, bound = counts.bound_seconds,
+        history = history_of(searches)}
+    end)
+    ended.by_user = why_ended == "interrupted"
+    local paused = why_ended == "trials" and most < allowed and s:counts().trials >= most
+    if not paused then ended[i] = why_ended end
+  end
+  if searches[2] then
+    run(1, RIVALS)
+    run(2, RIVALS)
+    if best_of(searches[2]) < best_of(searches[1]) then run(2, math.maxinteger) end
+  end
+  for i in ipairs(searches) do run(i, math.maxinteger) end
+  return ended.by_user and "interrupted" or ended[1]
+end
+
+-- The best plans with operands of products exchanged (src/search/swaps.h), which a search of its own has found, `other`: a list as
+-- with_other_operands has it, of those that are clearly faster than the best of the first search, s, and these others.
+local function with_swaps(s, other, others, bound, device)
+  local list = {}
   local best = s:found()[1]
   local least = math.min(best and best.priced and best.seconds or math.huge, others[1] and others[1].predicted or math.huge)
   for rank, x in ipairs(other:found()) do
@@ -335,7 +355,7 @@ local function with_swaps(s, others, bound, device, o, budget, watch)
       list[#list + 1] = {plan = plan, predicted = x.seconds, traits = traits}
     end
   end
-  return list, other, ended
+  return list
 end
 
 -- The best plans with tiles that EUs take by a counter, where that pays in the model: a list as with_other_operands has it. The search
@@ -365,17 +385,17 @@ local function with_counter(s, bound, device)
   return list
 end
 
--- All candidates but the search's own, the fastest first; and what with_swaps returns behind its list.
-local function other_plans(s, bound, device, o, budget, watch)
-  local list = with_other_operands(s, bound, device, o)
-  local swapped, other, ended = with_swaps(s, list, bound, device, o, budget, watch)
+-- All candidates but those of the first search, the fastest first.
+local function other_plans(searches, bound, device, o)
+  local list = with_other_operands(searches[1], bound, device, o)
+  local swapped = searches[2] and with_swaps(searches[1], searches[2], list, bound, device) or {}
   table.move(swapped, 1, #swapped, #list + 1, list)
   if o.dynamic then
-    local counted = with_counter(s, bound, device)
+    local counted = with_counter(searches[1], bound, device)
     table.move(counted, 1, #counted, #list + 1, list)
   end
   table.sort(list, function(a, b) return a.predicted < b.predicted end)
-  return list, other, ended
+  return list
 end
 
 -- The best plan that check() accepts, too. The search itself checks the plan and prices its kernel, but leaves out the proof
@@ -419,25 +439,25 @@ local function compile_ahead(s, bound, device, ahead)
   end
 end
 
--- Search in the model. Returns the search, why it ended, and its counts, also a plan if none of its own is legal; or nil and why there is
--- no legal plan.
+-- Search in the model. Returns the searches, of which there are two if operands can be exchanged, why they ended, and their counts, also a
+-- plan if none of the first one's own is legal; or nil and why there is no legal plan.
 local function find(bound, device, o, budget, ahead, watch)
   local s = core.search(bound, device, o.tile, budget.measured)
-  local due = core.clock() + AHEAD_SECONDS
-  local ended = run_in_model({s}, budget.trials, budget, watch, ahead and function()
+  local searches, due = {s, core.search(bound, device, o.tile, budget.measured, true)}, core.clock() + AHEAD_SECONDS
+  local ended = run_in_model(searches, budget, watch, ahead and function(running)
     if core.clock() < due then return end
-    compile_ahead(s, bound, device, ahead)
+    compile_ahead(running, bound, device, ahead)
     due = core.clock() + AHEAD_SECONDS
   end)
-  local counts = s:counts()
+  local counts = counts_of(searches)
   if counts.found == 0 then
     local plan, lines = nearest(s, bound, device, o.tile)
-    if plan then return s, ended, counts, plan end
+    if plan then return searches, ended, counts, plan end
     return nil, ("no legal plan found for %s%s%s"):format(count(counts.shapes, "tile shape"),
       ended == "done" and "" or "; ended: " .. ending(ended),
       counts.refusals ~= "" and "; what stood in the way, by how many candidates:\n" .. counts.refusals .. lines or "")
   end
-  return s, ended, counts
+  return searches, ended, counts
 end
 
 -- searches: takes the searches that are made of other tiles, too. others: further candidates.
@@ -509,23 +529,17 @@ local function search(bound, device, found, o, watch)
   local ahead = found and {} or nil
   -- Where plans are measured, trials counts these.
   local budget = {trials = found and math.maxinteger or most, ends = core.clock() + number(o, "seconds", 60), measured = found ~= nil}
-  local s, ended, counts, only = find(bound, device, o, budget, ahead, watch)
-  if not s then return nil, ended end
-  if only then return answer(only, counts, ended, endings.repaired, {history = history_of{s}, measurements = {}}) end
-  local searches, others = {s}, {}
-  if ended ~= "interrupted" then
-    local second, swapped, why_ended = other_plans(s, bound, device, o, budget, watch)
-    others, searches[2] = second, swapped
-    counts = counts_of(searches)
-    if why_ended == "interrupted" then ended = why_ended end
-  end
+  local searches, ended, counts, only = find(bound, device, o, budget, ahead, watch)
+  if not searches then return nil, ended end
+  if only then return answer(only, counts, ended, endings.repaired, {history = history_of(searches), measurements = {}}) end
+  local others = ended ~= "interrupted" and other_plans(searches, bound, device, o) or {}
   local m = found and ended ~= "interrupted" and measure(searches, others, bound, device, found, counts, o, most, ahead, watch) or nil
   for _, compiling in pairs(ahead or {}) do
     if compiling then compiling:drop() end
   end
   local best = m and m.best
   local plan, problems = best and best.plan
-  if not plan then plan, problems = best_legal(s, bound, device, o, others) end
+  if not plan then plan, problems = best_legal(searches[1], bound, device, o, others) end
   if not plan then return nil, problems end
   return answer(plan, counts, m and m.ended or ended, m and m.why, {history = history_of(searches, m),
     measured = best and {ms = best.score, min = best.min, max = best.max}, measurements = m and m.results or {}})
