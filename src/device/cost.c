@@ -10,6 +10,9 @@
  * capability 8 and 9; CDNA 3 ISA). */
 enum { QUARTERS = 4 };
 
+/* A line of L2. */
+#define LINE_BYTES 128.0
+
 int64_t device_launched_registers(const struct vdevice *d, int64_t threads)
 {
 	int64_t four = QUARTERS * (int64_t)d->warp, all = (threads + four - 1) / four * four;
@@ -243,6 +246,8 @@ struct effort device_effort(const struct vdevice *d, int seu, const struct work 
 		e.of[EFFORT_PRODUCT] = 2.0 * (double)(w->m * w->n * w->k) * dtype_bits(w->type) / (w->sparse ? 32 : 16);
 	if (w->kind == WORK_LOAD || w->kind == WORK_STORE) {
 		e.of[EFFORT_L2] = bytes;	/* of shared bytes, too: each EU receives all of them */
+		if (w->kind == WORK_LOAD && w->row_bytes > 0 && w->row_bytes < LINE_BYTES)
+			e.of[EFFORT_L2] *= 1 + d->l2_row_energy * (LINE_BYTES / w->row_bytes - 1);
 		e.of[EFFORT_GLOBAL] = bytes * share;
 	}
 	return e;

@@ -102,6 +102,7 @@ static const struct field device_fields[] = {
 	D("power.product", NUM, energy[EFFORT_PRODUCT], 0, 1e9, "pJ/flop", "of products on 16 bits"),
 	D("power.vector", NUM, energy[EFFORT_VECTOR], 0, 1e9, "pJ", "of a thread's operation"),
 	D("power.l2", NUM, energy[EFFORT_L2], 0, 1e9, "pJ/B", "through L2"),
+	D("power.l2_rows", NUM, l2_row_energy, 0, 10, "", "share by which loads of half a line take more, for their bytes"),
 	D("power.global", NUM, energy[EFFORT_GLOBAL], 0, 1e9, "pJ/B", "of device memory"),
 	D("power.eu", NUM, energy[EFFORT_EU], 0, 1e9, "pJ/cycle", "of an EU that has a tile"),
 
@@ -511,6 +512,7 @@ static void use_defaults(struct vdevice *d)
 	use_default(&d->least_other, 0);
 	use_default(&d->uncertainty_order, 0);
 	use_default(&d->power_limit, 0);
+	use_default(&d->l2_row_energy, 0);
 	if (!d->power_limit) {
 		use_default(&d->power_idle, 0);
 		for (int i = 0; i < EFFORT_KINDS; i++)

@@ -128,6 +128,7 @@ struct vdevice {
 	/* power of the device, at clock_hz */
 	double power_limit;		/* W, averaged over some milliseconds; 0: not known */
 	double power_idle;		/* W that it always draws */
+	double l2_row_energy;		/* share by which a byte of half a line takes more of energy[EFFORT_L2] than one of a line */
 	double energy[EFFORT_KINDS];	/* pJ per unit of each kind of effort */
 	/* uncertainty: nine of ten measured times differ from the predicted one by less than this share */
 	double uncertainty_products;		/* if products bind */
@@ -159,7 +160,8 @@ struct work {
 	double region;			/* ... and so many bytes all EUs add to at the same time; 0: each to others */
 	double sharers;			/* LOAD: EUs of a cluster that load these bytes for each other; else 0 */
 	double shared_bytes;		/* read or written in shared memory */
-	double boxes;			/* boxes that a copy engine is given */
+	double boxes;			/* boxes that a copy engine is given, */
+	double row_bytes;		/* ... of rows of so many neighbours in memory; 0: of many */
 	double ops[CLASS_COUNT];	/* operations on elements, by cost class */
 };
 

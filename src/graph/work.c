@@ -54,6 +54,7 @@ static void count_region(const struct builder *b, struct stask *s, const struct 
 	}
 	s->work.type = t->type;
 	s->work.global_bytes = (double)elements * dtype_bits(t->type) / 8;
+	s->work.row_bytes = (double)(inner * dtype_bits(t->type)) / 8;
 	s->work.boxes = (double)(ceil_div(inner * dtype_bits(t->type), 8 * box->widest) *
 		ceil_div(rows, box->box_rows));
 }

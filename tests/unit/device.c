@@ -530,6 +530,15 @@ static void test_power(void)
 	is_near(watts, 300, 1e-9, "... which draws what may be drawn");
 	joules = device_energy(d, &e, clock);
 	is_near(joules.of[EFFORT_PRODUCT], 0.2 * sqrt(0.5), 1e-9, "... with less energy");
+
+	struct work w = { .kind = WORK_LOAD, .type = DT_BF16, .global_bytes = 4096, .row_bytes = 64 };
+
+	d->l2_row_energy = 0.5;
+	is_near(device_effort(d, TMA, &w).of[EFFORT_L2], 6144, 1e-9, "rows of half a line: half as much more");
+	w.row_bytes = 32;
+	is_near(device_effort(d, TMA, &w).of[EFFORT_L2], 10240, 1e-9, "... of a quarter");
+	w.row_bytes = 256;
+	is_near(device_effort(d, TMA, &w).of[EFFORT_L2], 4096, 1e-9, "... of lines: no more");
 	/* waits help: x 0.2 = 100 (1e-3 / x + 1e-3), x = 1 */
 	clock = device_clock(d, &e, 1e6, 1e-3, &watts);
 	is_near(clock, 1e9, 1e-3, "what waits cools");
