@@ -107,6 +107,27 @@ for replicas = 2, 3 do
   end
 end
 
+-- Rows: the next replica begins when this one has made the waits of its tile, not behind its arithmetic and its store.
+local normalised = mr.program("normalised", function(p)
+  local m, n = p:axes("m", "n")
+  local x = p:load("load_x", p:input("X", {m, n}))
+  p:output("Y", {m, n}):store("store_y", p:task("divide", function() return (x / mr.rowsum(x * x, n)):to "bf16" end))
+end)
+for replicas = 2, 3 do
+  local plan = mr.plan(normalised{m = 1100, n = 512}:graph{tile = {m = 2, n = 512}}, mr.device "h200")
+  plan:lane("p0", {warps = 1})
+  plan:lane("c", {warps = 4, replicas = replicas})
+  plan:buffers{x = 3}
+  for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == "load" and "p0" or "c"}) end
+  plan:fill_waits()
+  local text = plan:compile{target = "host"}.source
+  local flag = text:match 'flag_init%(shared %+ (%d+) %+ 8 %* i, 4, "divide issued", i%)'
+  local signals = flag and text:find(("flag_arrive_warp(shared + %s + 8 * rem(t,"):format(flag), 1, true)
+  local work, store = text:find "shuffle_xor%(y", text:find 'AT%("store_y", t%)'
+  tap.ok(signals and work and store and signals < work and work < store, ("rows by %d replicas: the next one begins first"):format(replicas))
+  computes(("rows by %d replicas"):format(replicas), plan, 2)
+end
+
 -- More warpgroups than registers divide among: 640 threads get 96 each, and no more to share.
 plan = with_replicas({m = 128, n = 64, k = 64}, {m = 64, n = 64, k = 32}, 2, 3)
 plan:lane("idle", {warps = 4})

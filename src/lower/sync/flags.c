@@ -61,9 +61,15 @@ static void add_wait_flags(struct kernel *k, const struct wait *w)
 			add_flag(k, w->on, w->when == WAIT_ISSUED);
 }
 
-/* The sTask whose issue tells the next replica that this one has seen all flags of its tile: the first behind all steps
- * that wait for a flag, or else the last that waits. NONE: the last step that waits is a loop, *loop, and no sTask
- * stands behind it. */
+/* Is the sTask issued, for others, when it has made its waits, before its own work? */
+static bool begins_by_issue(const struct kernel *k, int task)
+{
+	return stask_at(k, task)->kind == TASK_COMPUTE && !seu_of(k, task)->async;
+}
+
+/* The sTask whose issue tells the next replica that this one has seen all flags of its tile: the last that waits for a
+ * flag, if that is issued before its own work, which the next replica's can overlap; or else the first behind all steps
+ * that wait, or the last of them. NONE: the last step that waits is a loop, *loop, and no sTask stands behind it. */
 static int handover_task(struct kernel *k, int lane, int *loop)
 {
 	const struct plan *p = k->plan;
@@ -85,7 +91,7 @@ static int handover_task(struct kernel *k, int lane, int *loop)
 			after = task;
 		}
 	}
-	return after == NONE ? last : after;
+	return after == NONE || (last != NONE && begins_by_issue(k, last)) ? last : after;
 }
 
 static int task_within(const struct kernel *k, int lane, int loop)
