@@ -168,4 +168,19 @@ for replicas = 2, 3 do
   end
 end
 
+-- A replica goes on when the one before has seen the last flag of its tile, which here is what the output is made of, and not only
+-- when that has stored the tile.
+do
+  local plan = mr.plan(mr.examples.chunk_scan{b = 1, s = 500, h = 3, p = 64, n = 64}:graph{tile = {l = 64, k = 64, p = 64}}, mr.device "h200")
+  plan:lane("p0", {warps = 1})
+  plan:lane("c0", {warps = 4, replicas = 2})
+  for _, task in ipairs(plan.tasks) do plan:append(task.name, {lane = task.kind == "load" and "p0" or "c0"}) end
+  plan:buffers{da = 2, cb = 3, x = 3, dt = 3, dak = 3}
+  plan:fill_waits()
+  correct("two replicas whose last flags are those behind the loop", plan)
+  local text = tostring(plan:kernel())
+  local tells, stores = text:find "arrive 'finish issued' t", text:find "task 'store_out'"
+  tap.ok(tells and stores and tells < stores, "  the next one goes on before the tile is stored", text)
+end
+
 tap.done_testing()
