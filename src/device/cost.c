@@ -10,8 +10,9 @@
  * capability 8 and 9; CDNA 3 ISA). */
 enum { QUARTERS = 4 };
 
-/* A line of L2. */
+/* A line of L2, and the least that is read of one. */
 #define LINE_BYTES 128.0
+#define SECTOR_BYTES 32.0
 
 int64_t device_launched_registers(const struct vdevice *d, int64_t threads)
 {
@@ -246,8 +247,9 @@ struct effort device_effort(const struct vdevice *d, int seu, const struct work 
 		e.of[EFFORT_PRODUCT] = 2.0 * (double)(w->m * w->n * w->k) * dtype_bits(w->type) / (w->sparse ? 32 : 16);
 	if (w->kind == WORK_LOAD || w->kind == WORK_STORE) {
 		e.of[EFFORT_L2] = bytes;	/* of shared bytes, too: each EU receives all of them */
-		if (w->kind == WORK_LOAD && w->row_bytes > 0 && w->row_bytes < LINE_BYTES)
-			e.of[EFFORT_L2] *= 1 + d->l2_row_energy * (LINE_BYTES / w->row_bytes - 1);
+		/* of what threads copy, complete sectors are counted already */
+		if (w->kind == WORK_LOAD && !w->by_threads && w->row_bytes > 0 && w->row_bytes < LINE_BYTES)
+			e.of[EFFORT_L2] *= 1 + d->l2_row_energy * (LINE_BYTES / fmax(w->row_bytes, SECTOR_BYTES) - 1);
 		e.of[EFFORT_GLOBAL] = bytes * share;
 	}
 	return e;

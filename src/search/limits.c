@@ -18,11 +18,13 @@ static double phase_cycles(const struct space *space, const struct choice *c, co
 		const struct stask *t = &g->tasks.v[i];
 		int seu = space_unit(space, c, &t->work);
 		double runs = (double)g->grids[phase].total / eus * graph_runs(g, t->loop, NONE);
+		struct work w = t->work;
 		struct effort effort;
 
 		if (t->phase != phase || seu == NONE)
 			continue;
-		effort = device_effort(d, seu, &t->work);
+		w.row_bytes = 0;	/* threads may copy it */
+		effort = device_effort(d, seu, &w);
 		sum->of[EFFORT_PRODUCT] += effort.of[EFFORT_PRODUCT] * runs * eus;
 		sum->of[EFFORT_L2] += effort.of[EFFORT_L2] * runs * eus;
 		if (d->seu[seu].kind == SEU_COPY)

@@ -537,6 +537,11 @@ static void test_power(void)
 	is_near(device_effort(d, TMA, &w).of[EFFORT_L2], 6144, 1e-9, "rows of half a line: half as much more");
 	w.row_bytes = 32;
 	is_near(device_effort(d, TMA, &w).of[EFFORT_L2], 10240, 1e-9, "... of a quarter");
+	w.row_bytes = 2;
+	is_near(device_effort(d, TMA, &w).of[EFFORT_L2], 10240, 1e-9, "... of less: that is the least");
+	w.by_threads = true;
+	is_near(device_effort(d, TMA, &w).of[EFFORT_L2], 4096, 1e-9, "... by threads: no more than the bytes given");
+	w.by_threads = false;
 	w.row_bytes = 256;
 	is_near(device_effort(d, TMA, &w).of[EFFORT_L2], 4096, 1e-9, "... of lines: no more");
 	/* waits help: x 0.2 = 100 (1e-3 / x + 1e-3), x = 1 */
