@@ -25,12 +25,15 @@ enum {
 };
 
 /* Computing lanes that are tried. Programs without products start from the first three only, and have the last one
- * for themselves: what waits for memory takes more threads than the matrix unit does. */
+ * for themselves: what waits for memory takes more threads than the matrix unit does. So do weights of few rows that
+ * are converted in registers: the lanes before it are for the best plan with products on the second matrix unit. */
 static const struct { int ways, warps, replicas; enum split_kind split; } lanes[] = { { 2, 4, 1, SPLIT_ROWS },
 	{ 1, 4, 1, SPLIT_ROWS }, { 1, 8, 1, SPLIT_ROWS }, { 3, 4, 1, SPLIT_ROWS }, { 1, 4, 2, SPLIT_ROWS },
 	{ 2, 4, 1, SPLIT_COLUMNS }, { 2, 4, 2, SPLIT_ROWS }, { 1, 4, 3, SPLIT_ROWS }, { 2, 4, 1, SPLIT_DEPTH },
-	{ 2, 4, 1, SPLIT_TASKS }, { 3, 4, 1, SPLIT_TASKS }, { 2, 8, 1, SPLIT_TASKS }, { 1, 8, 2, SPLIT_ROWS } };
+	{ 2, 4, 1, SPLIT_TASKS }, { 3, 4, 1, SPLIT_TASKS }, { 2, 8, 1, SPLIT_TASKS }, { 4, 4, 1, SPLIT_COLUMNS },
+	{ 1, 8, 2, SPLIT_ROWS } };
 
+enum { USUAL_WAYS = 3 };
 enum { GROUPS_START = 9 };		/* sTasks in groups: the search starts from these lanes, and goes on to others */
 
 static bool has_lanes(const struct space *s, int i)
@@ -38,7 +41,7 @@ static bool has_lanes(const struct space *s, int i)
 	if (lanes[i].split == SPLIT_TASKS && lanes[i].ways > s->ngroups)
 		return false;
 	if (s->has_products)
-		return i < LEN(lanes) - 1;
+		return i < LEN(lanes) - 1 && (lanes[i].ways <= USUAL_WAYS || (s->on_second && s->finer));
 	return lanes[i].ways == 1 || (s->finer && lanes[i].ways == 2 && lanes[i].split == SPLIT_ROWS);
 }
 

@@ -204,4 +204,15 @@ fails("what reduces", "'softmax_2' is not made element by element", attention, "
 fails("what no product takes", "'scale' is no operand of a product", two{m = 16, n = 16, q = 2, r = 16}, "scale")
 fails("what is fetched", "'dequant' is fetched for 'mma', out of shared memory", gemm.bound, "dequant", "mma")
 fails("a carry", "'c' is a carry", gemm.bound, "c")
+---- lanes that share the columns ----------------------------------------------------
+
+-- Sixteen warps that convert weights hide each other's latencies; the search finds such lanes, and smaller sizes compute the same.
+local few = mr.search(mr.examples.dequant_gemm{m = 16, n = 8192, k = 8192}, mr.device "h200", {measure = false})
+local slices = 0
+for _, t in ipairs(few.plan.tasks) do slices = slices + (t.name:find "^mma" and 1 or 0) end
+tap.is(slices, 4, "weights of 16 rows: the search divides the columns among four lanes")
+local small = load(few.plan:script())(mr.examples.dequant_gemm{m = 16, n = 192, k = 4096})
+tap.ok(small:check(), "and its script holds for smaller sizes")
+tap.ok(small:compile{target = "host"}:check{seed = 3}.ok, "which are computed right")
+
 tap.done_testing()
