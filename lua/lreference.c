@@ -528,9 +528,11 @@ static int verify_l(lua_State *L)
 {
 	const struct built *b = check_on_device(L, 1), *other = lua_isnoneornil(L, 2) ? NULL : check_on_device(L, 2);
 	const struct program *p = b->graph->program;
+	struct compile_job job;
 	struct verified_by by;
 	struct verified *found;
 	struct reference *r;
+	struct gpu_info info;
 	struct asked asked;
 	int *allowance;
 	struct arena *a;
@@ -544,12 +546,15 @@ static int verify_l(lua_State *L)
 		throw_msg(L, "verify: there is nothing to compare with");
 	if (other && !built_same_tensors(b, other))
 		throw_msg(L, "verify: the kernels do not compute the same");
+	stop = stop_of(host_of(L));
+	raise_if(L, gpu_probe(gpu_of(L), GPU_APIS, &stop, &info, &e), &e);
 	r = emit_comparing(L, p, &asked, &allowance);
 	a = scratch_push(L);
+	job = reference_job(r, &info);
+	raise_if(L, pool_await(pool_of(L), &job, &stop, &e), &e);
 	by = (struct verified_by){ .reference = r, .allowance = allowance, .computes = asked.reference };
 	found = ARENA_ARRAY(a, p->tensors.n, struct verified);
 	data = ARENA_ARRAY(a, p->tensors.n, void *);
-	stop = stop_of(host_of(L));
 	enter(L);
 	raise_if(L, built_verify(b, other, &by, gpu_of(L), &(struct feed){ data, (uint64_t)asked.seed }, asked.limit, &stop, a, found,
 		&e), &e);

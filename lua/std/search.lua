@@ -5,6 +5,7 @@ local core = require "millrace.core"
 local draft = require "millrace.draft"
 local options = require "millrace.options"
 local repairs = require "millrace.repairs"
+local serve = require "millrace.serve"
 local suggest = require "millrace.suggest"
 local planned = require("millrace.record").of_plan
 local times = require "millrace.times"
@@ -461,10 +462,10 @@ local function find(bound, device, o, budget, ahead, watch)
 end
 
 -- searches: takes the searches that are made of other tiles, too. others: further candidates.
-local function measure(searches, others, bound, device, found, counts, o, most, ahead, watch)
+local function measure(searches, others, bound, device, found, counts, o, most, server, watch)
   local s = searches[1]
   return trials.run(s, bound, device, found, {trials = most, seconds = o.seconds, seed = o.seed, fresh = o.fresh, dynamic = o.dynamic,
-    ahead = ahead, bound = counts.bound_seconds, others = others, make = function(search, trial)
+    server = server, bound = counts.bound_seconds, others = others, make = function(search, trial)
       local statements, tile = search:plan(trial)
       return rebuild(bound, device, statements, tile)
     end,
@@ -527,16 +528,19 @@ end
 local function search(bound, device, found, o, watch)
   local most = math.tointeger(math.min(number(o, "trials", found and MEASURED or SIMULATED), 2^53) // 1)
   local ahead = found and {} or nil
+  local server = found and serve(bound, device, {seed = o.seed, ahead = ahead})
+  if server then server:prepare() end
   -- Where plans are measured, trials counts these.
   local budget = {trials = found and math.maxinteger or most, ends = core.clock() + number(o, "seconds", 60), measured = found ~= nil}
   local searches, ended, counts, only = find(bound, device, o, budget, ahead, watch)
   if not searches then return nil, ended end
   if only then return answer(only, counts, ended, endings.repaired, {history = history_of(searches), measurements = {}}) end
   local others = ended ~= "interrupted" and other_plans(searches, bound, device, o) or {}
-  local m = found and ended ~= "interrupted" and measure(searches, others, bound, device, found, counts, o, most, ahead, watch) or nil
+  local m = found and ended ~= "interrupted" and measure(searches, others, bound, device, found, counts, o, most, server, watch) or nil
   for _, compiling in pairs(ahead or {}) do
     if compiling then compiling:drop() end
   end
+  if server then server:end_idle() end
   local best = m and m.best
   local plan, problems = best and best.plan
   if not plan then plan, problems = best_legal(searches[1], bound, device, o, others) end

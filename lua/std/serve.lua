@@ -56,15 +56,29 @@ function server:begin(item)
   end)
   if good then h.compiling = x else h.problem = x end
   self.handles[#self.handles + 1] = h
-  -- What compares outputs is compiled next: it is needed with the first kernel.
-  self.ahead = self.ahead or core.adds(self.bound) and {} or {core.verify_begin(self.bound, {seed = self.seed, tiles = SAMPLE})}
+  self:prepare()
+  self:prepare(0)
   return h
+end
+
+-- Have what compares outputs with the reference compiled in the background, as that takes as long as some kernels: for so many of its
+-- tiles (SAMPLE), 0: all.
+function server:prepare(tiles)
+  tiles = tiles or SAMPLE
+  if self.ahead[tiles] then return end
+  self.ahead[tiles] = {}
+  if core.adds(self.bound) then return end
+  local good, reference, inputs = core.try(core.verify_begin, self.bound, {seed = self.seed, tiles = tiles})
+  self.ahead[tiles] = good and {reference, inputs} or {}    -- an error is that of the comparison, too
+  core.compile_wait(0)
 end
 
 function server:wait(seconds) core.compile_wait(seconds) end
 
 function server:end_idle()
-  for _, x in ipairs(self.ahead or {}) do x:drop() end
+  for _, list in pairs(self.ahead) do
+    for _, x in ipairs(list) do x:drop() end
+  end
   self.ahead = {}
   core.compile_end_idle()
 end
@@ -413,5 +427,5 @@ return function(bound, _, o)
   if not found then core.raise("measure: " .. why) end
   local workers, seed = core.compile_state(), o and o.seed or 1
   return setmetatable({bound = bound, seed = seed, begun = o and o.ahead or {}, limit = o and o.limit or LIMIT, handles = {},
-    capacity = math.max(workers, 2), kernels = {}, verdicts = {}, complete = 0, refused = 0}, server)
+    ahead = {}, capacity = math.max(workers, 2), kernels = {}, verdicts = {}, complete = 0, refused = 0}, server)
 end

@@ -181,7 +181,7 @@ function trials.run(search, bound, device, found, o)
   local seed, added = o.seed or 1, {[search] = {}}
   local known = o.fresh and {} or known_rows(bound, device, found.driver)
   local r = measure(bound, device, candidates(search, added[search], bound, device, o.make, o), {
-    trials = o.trials, seconds = o.seconds, seed = seed, progress = o.progress, server = o.server, ahead = o.ahead,
+    trials = o.trials, seconds = o.seconds, seed = seed, progress = o.progress, server = o.server,
     known = function(plan)
       local row = known[script.body(plan:script())]
       return row and row.ms and {status = row.status, ms = row.ms, min = row.min, max = row.max, relative = row.error}

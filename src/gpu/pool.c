@@ -16,6 +16,7 @@ enum {
 	NICE = 5,			/* of workers, so that measuring comes before compiling */
 };
 
+#define AWAIT_SECONDS 1.0		/* between two looks at a job */
 #define FRAME_SECONDS 10.0		/* a worker may take for a frame, from its first byte to its last */
 
 enum job_state { JOB_WAITING, JOB_COMPILING, JOB_DONE };
@@ -385,5 +386,27 @@ enum err_code pool_step(struct pool *p, double seconds, const struct stop *stop,
 		if (count_jobs(p, JOB_DONE) > done || !pool_waiting(p))
 			break;
 	}
+	return OK;
+}
+
+static bool same_job(const struct compile_job *a, const struct compile_job *b)
+{
+	if (a->api != b->api || strcmp(a->arch, b->arch) || a->fast_math != b->fast_math || a->noptions != b->noptions ||
+	    strcmp(a->source, b->source))
+		return false;
+	for (int i = 0; i < a->noptions; i++)
+		if (strcmp(a->options[i], b->options[i]))
+			return false;
+	return true;
+}
+
+enum err_code pool_await(struct pool *p, const struct compile_job *job, const struct stop *stop, struct err *e)
+{
+	struct pool_job *j = p->first;
+
+	while (j && (j->state == JOB_DONE || !same_job(&j->job, job)))
+		j = j->next;
+	while (j && j->state != JOB_DONE)
+		TRY(pool_step(p, AWAIT_SECONDS, stop, e));
 	return OK;
 }

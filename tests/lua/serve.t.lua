@@ -22,7 +22,11 @@ local function serve(kernels, workers)
   replace("compile_end_idle", function() end)
   replace("clock", function() return now end)
   replace("adds", function() return false end)
-  replace("verify_begin", function() return {drop = function() end}, {drop = function() end} end)
+  replace("verify_begin", function(_, o)
+    local function text() return {drop = function() log.under_way = log.under_way - 1 end} end
+    log.begun, log.under_way = (log.begun or "") .. o.tiles .. " ", (log.under_way or 0) + 2
+    return text(), text()
+  end)
   replace("compile_begin", function(plan)
     local k = kernels[plan.name]
     k.registers, k.spills, k.problems, k.name = 0, 0, {}, plan.name
@@ -61,6 +65,18 @@ local function rows_of(server, names, incumbent)
   end
   for i, h in ipairs(handles) do rows[names[i]] = h:poll(incumbent) end
   return rows, items
+end
+
+---- what compares ---------------------------------------------------------------------------------------------------
+
+do
+  local server, log = serve{a = {ms = 1}, b = {ms = 2}}
+  server:prepare()
+  is(log.begun, "128 ", "what compares a sample is compiled before there is a kernel")
+  rows_of(server, {"a", "b"})
+  is(log.begun, "128 0 ", "  and what compares all outputs behind the first kernel, each once")
+  server:end_idle()
+  is(log.under_way, 0, "  and nothing is under way at the end")
 end
 
 ---- a comparison that fails ------------------------------------------------------------------------------------------

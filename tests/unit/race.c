@@ -82,14 +82,19 @@ static bool step_until_done(struct pool *p, const struct pool_job *j)
 	return pool_done(j);
 }
 
+static struct compile_job job_of(const char *text, char source[200])
+{
+	snprintf(source, 200, "KERNEL(k, 128)\n(int n)\n{ /* %s */ }\n", text);
+	return (struct compile_job){ .name = "k.cu", .source = source, .arch = "sm_90a", .no_cache = true };
+}
+
 static struct pool_job *begin(struct pool *p, const char *text)
 {
 	char source[200];
+	struct compile_job job = job_of(text, source);
 	struct pool_job *j;
 
-	snprintf(source, sizeof(source), "KERNEL(k, 128)\n(int n)\n{ /* %s */ }\n", text);
-	pool_begin(p, &(struct compile_job){ .name = "k.cu", .source = source, .arch = "sm_90a",
-		.no_cache = true }, &j);
+	pool_begin(p, &job, &j);
 	return j;
 }
 
@@ -148,6 +153,28 @@ static void test_pool(void)
 		pool_drop(j[i]);
 	pool_free(p);
 	ok(!have_children(), "and no process is left");
+}
+
+static void test_awaiting(void)
+{
+	char source[200];
+	struct compile_job job = job_of("same", source);
+	struct pool_job *j, *k;
+	struct pool *p;
+	pid_t pid;
+
+	pool_new(&mem, 1, &p);
+	close_gate();
+	j = begin(p, "other");
+	ok(step_until_at_gate(p, 1, &pid) && !pool_await(p, &job, NULL, &err) && !pool_done(j),
+		"a text that is not under way is not waited for");
+	k = begin(p, "same");
+	open_gate();
+	ok(!pool_await(p, &job, NULL, &err) && pool_done(k) && right(k, "same"), "one that is, is, and those before it, too");
+	ok(pool_done(j) && !pool_await(p, &job, NULL, &err), "and not any more when it is done");
+	pool_drop(j);
+	pool_drop(k);
+	pool_free(p);
 }
 
 static void test_deaths(void)
@@ -488,7 +515,7 @@ static void test_faults(void)
 
 int main(int argc, char **argv)
 {
-	static void (*const tests[])(void) = { test_pool, test_deaths, test_endings, test_orphans, test_jumps,
+	static void (*const tests[])(void) = { test_pool, test_awaiting, test_deaths, test_endings, test_orphans, test_jumps,
 		test_race, test_lost, test_drift, test_buffers, test_faults };
 
 	use_fake("MILLRACE_LIBNVRTC", "fake_nvrtc.so");
