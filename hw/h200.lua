@@ -45,6 +45,8 @@ return {
       rate = 7580,                  -- calibrated, +- 0.4 %: reads again what L2 has
       eu_rate = 110,                -- one SM alone: 24 KiB more take 220 cycles more; measured
                                     -- [tma_load_32kb_latency_l2 and _8kb_]
+      apart_rate = 4000,            -- all SMs read other bytes, which L2 has: 8.05 TB/s; with 4, 12, 33 that read the same 8.3,
+                                    -- 10.2, 12.5. Products whose loops clusters divide: 5.4 to 8.6 (tests/perf/divided.lua)
       thread_rate = 33.42,          -- calibrated, +- 1.3 %: copies by threads
       warp_rate = 21.5,             -- GEMM of rows of 8,200 bytes: one warp 2.14 ms, two lanes of one
                                     -- 1.91, one of four 1.30
@@ -75,6 +77,7 @@ return {
     handoff_latency = 194,          -- registers, shared memory, registers of another lane:
     handoff_rate = 197,             -- 8 KiB 235 cycles, 16 KiB 277; measured [handover_64x64, _64x128]
     launch_seconds = 3.907e-06,     -- calibrated, +- 0.9 %: one small tile
+    cluster_seconds = 0.9e-6,       -- 132 blocks of one small tile: 5.95 us, in clusters of two 6.85; of four, 120 blocks 6.62
     tile_overhead = 200,            -- estimate: some 40 dependent instructions of address
                                     -- arithmetic
   },

@@ -4,6 +4,7 @@
 local core = require "millrace.core"
 local draft = require "millrace.draft"
 local options = require "millrace.options"
+local repair = require "millrace.repair"
 local repairs = require "millrace.repairs"
 local serve = require "millrace.serve"
 local suggest = require "millrace.suggest"
@@ -23,6 +24,7 @@ local AHEAD <const>, AHEAD_AT_ONCE <const> = 8, 2        -- of the best plans so
 local AHEAD_SECONDS <const> = 0.4                      -- ... of so many seconds
 local OPERANDS <const> = 32                            -- of the best plans, tried with operands made or fetched otherwise
 local SWAPS <const>, CLEARLY <const> = 8, 0.03         -- plans with operands exchanged, at most; and what they must bring in the model
+local SWAPS_OF_TILE <const> = 3                        -- ... of them with the same tile
 local COUNTED <const> = 16                             -- of the best plans, tried with tiles that EUs take by a counter
 local RIVALS <const> = 300                             -- trials of each of two searches, before the better one goes on
 local IN_VAIN <const> = 4                              -- ... unless the first few have none that could be
@@ -257,12 +259,17 @@ end
 -- (changes.lua): a list of {plan=, predicted=, traits=}, the fastest first. The search itself knows neither.
 local function with_other_operands(s, bound, device, o)
   local list, tried, known = {}, 0, {}
-  -- Adds what the change makes of the plan, if that is legal, and returns it.
-  local function add(plan, change, traits)
-    local p = plan:copy()
-    local good = pcall(function()
-      for _, statement in ipairs(change.list) do p[statement[1]](p, table.unpack(statement, 2)) end
-    end)
+  -- Adds what the change makes of the plan, if that is legal, and returns it. repaired: a larger tile gets shallower rings.
+  local function add(plan, change, traits, repaired)
+    local p, good = plan:copy(), nil
+    if repaired then
+      good, p = core.try(repair.make, {plan = plan}, change)
+      good = good and p
+    else
+      good = pcall(function()
+        for _, statement in ipairs(change.list) do p[statement[1]](p, table.unpack(statement, 2)) end
+      end)
+    end
     local script = good and p:script()
     if not script or known[script] or not p:check() then return end
     known[script] = true
@@ -286,7 +293,7 @@ local function with_other_operands(s, bound, device, o)
   while best do
     local from = best
     for _, change in ipairs(o.tile and {} or changes.of(from.plan)) do
-      local new = change.list[1][1] == "propagate" and add(from.plan, change, from.traits)
+      local new = change.list[1][1] == "propagate" and add(from.plan, change, from.traits, true)
       if new and is_faster(new, best) then best = new end
     end
     if not (best.predicted < (1 - EQUAL) * from.predicted) then break end
@@ -347,10 +354,14 @@ local function with_swaps(s, other, others, bound, device)
   local list = {}
   local best = s:found()[1]
   local least = math.min(best and best.priced and best.seconds or math.huge, others[1] and others[1].predicted or math.huge)
-  for rank, x in ipairs(other:found()) do
-    if rank > SWAPS or not x.priced or x.seconds > (1 - CLEARLY) * least then break end
-    local plan = rebuild(bound, device, other:plan(x.trial))
-    if plan:check() then
+  local of_tile = {}                                    -- plans, by the tile's text: no tile has all of them
+  for _, x in ipairs(other:found()) do
+    if #list == SWAPS or not x.priced or x.seconds > (1 - CLEARLY) * least then break end
+    local statements, tile = other:plan(x.trial)
+    local text = tile_text(tile)
+    of_tile[text] = (of_tile[text] or 0) + 1
+    local plan = of_tile[text] <= SWAPS_OF_TILE and rebuild(bound, device, statements, tile)
+    if plan and plan:check() then
       local traits = changed_traits(x.traits, plan)
       traits.made = 3
       list[#list + 1] = {plan = plan, predicted = x.seconds, traits = traits}

@@ -71,6 +71,7 @@ static const struct field device_fields[] = {
 	D("memory.l2.bytes", BYTES, l2_bytes, 1, 0x1p50, "B", "cache that all EUs share"),
 	D("memory.l2.rate", NUM, l2_rate, 1e-3, 1e9, "B/cycle", "of the device"),
 	D("memory.l2.eu_rate", NUM, l2_eu_rate, 1e-3, 1e9, "B/cycle", "that one EU can draw"),
+	D("memory.l2.apart_rate", NUM, l2_apart_rate, 1e-3, 1e9, "B/cycle", "of the device, if EUs of clusters divide a loop"),
 	D("memory.l2.thread_rate", NUM, l2_thread_rate, 1e-3, 1e9, "B/cycle", "... by loads of its threads"),
 	D("memory.l2.warp_rate", NUM, l2_warp_rate, 1e-3, 1e9, "B/cycle", "... of one warp"),
 	D("memory.l2.add_rate", NUM, l2_add_rate, 1e-3, 1e9, "B/cycle", "of the device, of additions in memory"),
@@ -95,6 +96,7 @@ static const struct field device_fields[] = {
 	D("sync.handoff_latency", NUM, handoff_latency, 0, 1e9, "cycles", "registers to another lane, base"),
 	D("sync.handoff_rate", NUM, handoff_rate, 1e-3, 1e9, "B/cycle", "... and on top of it"),
 	D("sync.launch_seconds", NUM, launch_seconds, 0, 1e3, "s", "start of a kernel"),
+	D("sync.cluster_seconds", NUM, cluster_seconds, 0, 1e3, "s", "... whose EUs form clusters, in addition"),
 	D("sync.tile_overhead", NUM, tile_overhead, 0, 1e9, "cycles", "a lane's, between output tiles"),
 
 	D("power.limit", NUM, power_limit, 0, 1e6, "W", "of the device; 0: not known"),
@@ -496,6 +498,7 @@ static void use_default(double *x, double value)
 static void use_defaults(struct vdevice *d)
 {
 	d->chiplets = d->chiplets < 0 ? 1 : d->chiplets;
+	use_default(&d->l2_apart_rate, d->l2_rate);
 	use_default(&d->l2_thread_rate, d->l2_eu_rate);
 	use_default(&d->l2_warp_rate, d->l2_thread_rate / 2);
 	use_default(&d->l2_add_rate, d->l2_rate / 2);	/* a read and a write */
@@ -504,6 +507,7 @@ static void use_defaults(struct vdevice *d)
 	use_default(&d->peer_rate, d->l2_thread_rate);
 	use_default(&d->peer_latency, d->l2_latency);
 	use_default(&d->l2_again, 0);
+	use_default(&d->cluster_seconds, 0);
 	use_default(&d->global_uneven, 0);
 	use_default(&d->drain_cost, d->wait_cost);
 	use_default(&d->uncertainty_products, 0);

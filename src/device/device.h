@@ -102,6 +102,7 @@ struct vdevice {
 	int64_t l2_bytes;
 	double l2_rate;			/* bytes per cycle, of the device */
 	double l2_eu_rate;		/* bytes per cycle that one EU can load */
+	double l2_apart_rate;		/* ... of the device, if EUs of clusters divide a loop, and so load at different positions */
 	double l2_thread_rate;		/* ... by loads of its threads, counting complete sectors */
 	double l2_warp_rate;		/* ... of one warp */
 	double l2_add_rate;		/* bytes per cycle, of the device, that additions in memory bring to L2 */
@@ -124,6 +125,7 @@ struct vdevice {
 	double handoff_latency;		/* to hand a register value to another lane: base */
 	double handoff_rate;		/* ... plus its bytes at so many bytes per cycle */
 	double launch_seconds;		/* seconds to start a kernel */
+	double cluster_seconds;		/* ... whose EUs form clusters, in addition */
 	double tile_overhead;		/* cycles of a lane between two output tiles */
 	/* power of the device, at clock_hz */
 	double power_limit;		/* W, averaged over some milliseconds; 0: not known */
@@ -155,6 +157,7 @@ struct work {
 	double global_bytes;		/* to or from global memory */
 	double unique_share;		/* share of them that is not in L2 */
 	double times;			/* LOAD: factor on their time because other EUs request them, too; 0: 1 */
+	bool apart;			/* LOAD: in a loop that EUs of a cluster divide */
 	bool by_threads;		/* LOAD: by threads, not by an engine */
 	bool adds;			/* STORE: adds to what is there, */
 	double region;			/* ... and so many bytes all EUs add to at the same time; 0: each to others */

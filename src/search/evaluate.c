@@ -324,7 +324,7 @@ static void note_copies(const struct timeline *line, struct tried *x)
 	x->shifted = shifted > CONSIDERABLE * by_threads;
 }
 
-/* No device has confirmed what the model says of the exchange in clusters that divide loops: such a plan has to be clearly
+/* An H200 confirms what the model says of clusters that divide loops to 15 % only (tests/perf/divided.lua): such a plan has to be clearly
  * faster than others. */
 #define DIVIDED_UNCERTAINTY 0.05
 

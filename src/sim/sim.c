@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "plan/assign.h"
+#include "plan/cluster.h"
 #include "sim/bounds.h"
 #include "sim/engine.h"
 #include "sim/measure.h"
@@ -542,7 +543,7 @@ static enum err_code play_all(struct timeline *t, const struct sim_options *o, d
 	const struct stop *stop, struct err *e)
 {
 	const struct vdevice *d = t->plan->device;
-	double *used = ARENA_ARRAY(&t->arena, t->nphases, double);
+	double *used = ARENA_ARRAY(&t->arena, t->nphases, double), launches = 0;
 
 	for (int i = 0; i < t->nphases; i++) {
 		struct job j = { .a = &t->arena, .t = t, .plan = t->plan, .phase = i, .line = &t->phases[i],
@@ -555,11 +556,12 @@ static enum err_code play_all(struct timeline *t, const struct sim_options *o, d
 		t->priced = price_knows(j.price, i) && (!i || t->priced);
 		TRY(play_phase(&j, e));
 		used[i] = j.clock;
+		launches += d->launch_seconds + (plan_cluster(j.plan, i).size > 1 ? d->cluster_seconds : 0);
 		t->cycles += t->phases[i].cycles;
 	}
-	t->clock_hz = device_clock(d, &t->effort, (double)t->cycles, t->nphases * d->launch_seconds, &t->watts);
+	t->clock_hz = device_clock(d, &t->effort, (double)t->cycles, launches, &t->watts);
 	t->joules = device_energy(d, &t->effort, t->clock_hz);
-	t->seconds = (double)t->cycles / t->clock_hz + t->nphases * d->launch_seconds;
+	t->seconds = (double)t->cycles / t->clock_hz + launches;
 	t->products_busy = are_products_busy(t);
 	t->uncertainty = uncertainty_of(t, &t->uncertainty_least);
 	t->cache = "cold L2";		/* the simulation begins with an empty L2 */

@@ -523,6 +523,13 @@ static void apply_kernel(const struct plan *p, const struct entry *en, const str
 	w->unique_share /= fmax(t->sector_ratio, 1);
 }
 
+static bool is_in_divided_loop(const struct graph *g, int loop)
+{
+	while (loop != NONE && loop_parts(&g->extents, loop) == 1)
+		loop = g->program->loops.v[loop].parent;
+	return loop != NONE;
+}
+
 struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phase,
 	const struct fetched *f, const struct price *price, struct pace pace)
 {
@@ -543,6 +550,7 @@ struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phas
 			work.a_in_registers &= work.parts == 1;
 		}
 		work.sharers = cluster_shares(p, &c, en->task) ? c.size : 0;
+		work.apart = is_in_divided_loop(p->graph, p->graph->tasks.v[en->task].loop);
 		if (price_knows(price, phase))
 			apply_kernel(p, en, &price->tasks[en->task], &work);
 		out[i].cost = device_cost(p->device, en->seu, &work, lane_warps(p, en->lane), pace);

@@ -397,6 +397,14 @@ static void test_copy(const struct vdevice *d)
 		"device memory is as much faster as tiles by a counter make it");
 	is_near(device_cost(d, TMA, &w, 1, PACE(1)).memory, 768, 1e-9, "alone: as fast as an EU draws");
 	w.unique_share = 0;
+	is_near(device_cost(d, TMA, &w, 1, PACE(100)).l2, 1024, 1e-9, "all EUs: their share of L2's rate");
+	struct vdevice apart = *d;
+	apart.l2_apart_rate = d->l2_rate / 4;
+	is_near(device_cost(&apart, TMA, &w, 1, PACE(100)).l2, 1024, 1e-9, "... all of it where they go on together");
+	w.apart = true;
+	is_near(device_cost(&apart, TMA, &w, 1, PACE(100)).l2, 4096, 1e-9, "... less where clusters divide a loop");
+	is_near(device_cost(d, TMA, &w, 1, PACE(100)).l2, 1024, 1e-9, "... unless the device says nothing of that");
+	w.apart = false;
 	is_near(device_cost(d, TMA, &w, 1, PACE(100)).latency, 180 + 280, 1e-9, "all from L2");
 	w.kind = WORK_STORE;
 	w.adds = true;
