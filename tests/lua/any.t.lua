@@ -70,7 +70,8 @@ local function guards(multiple)
 end
 tap.ok(guards(8) > guards(64), "a multiple of the tile leaves guards out", guards(8), guards(64))
 
-tap.is(tostring(rows):match "[^\n]*", "kernel of gemm for the CPU, any m up to 320", "a kernel says for which sizes it is")
+tap.is(tostring(rows):match "[^\n]*", ("kernel of gemm for %s, any m up to 320"):format(
+  target == "host" and "the CPU" or "h200"), "a kernel says for which sizes it is")
 
 -- Sizes of the arrays.
 local bound = rows.plan.graph.program
