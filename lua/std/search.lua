@@ -319,7 +319,7 @@ end
 
 -- Run searches of the same in the model, until all are done, or budget.trials or the time until budget.ends is used, and show the progress
 -- of all. Of two, each begins with RIVALS trials; then the one that found the faster plan is run to its end, and the other has what is
--- left. The second is not run once the best plan of the first takes hardly more time than memory does. each(s, seconds): called now and
+-- left; the first is, if it has found none, as plans of the second alone are no answer. The second is not run once the best plan of the first takes hardly more time than memory does. each(s, seconds): called now and
 -- then with the search that runs and its best time, if it has one. Returns why the first ended, or "interrupted" if any was.
 local function run_in_model(searches, budget, watch, each)
   local ended = {}
@@ -342,7 +342,8 @@ local function run_in_model(searches, budget, watch, each)
   if searches[2] then
     run(1, RIVALS)
     run(2, RIVALS)
-    if best_of(searches[2]) < best_of(searches[1]) then run(2, math.maxinteger) end
+    local first, second = best_of(searches[1]), best_of(searches[2])
+    if first < math.huge and second < first then run(2, math.maxinteger) end
   end
   for i in ipairs(searches) do run(i, math.maxinteger) end
   return ended.by_user and "interrupted" or ended[1]
@@ -516,8 +517,8 @@ end
 
 -- The result of an earlier search for the same, from the store.
 local function remembered(bound, device, found, o)
-  local plan, row = trials.remembered(bound, device, found)
-  if not plan or (trials.is_dynamic(plan) and not o.dynamic) then return nil end
+  local plan, row = trials.remembered(bound, device, found, o)
+  if not plan then return nil end
   -- A plan that is not legal any more, or cannot be simulated, is no answer: the search finds another one.
   local good, r = core.try(answer, plan, {bound_seconds = row.bound or 0, trials = 0, shapes = 0, pruned = 0}, "remembered", nil,
     {measured = {ms = row.ms, min = row.min, max = row.max}, measurements = {row}, history = {}})
@@ -535,23 +536,31 @@ local function check_flags(o)
   end
 end
 
+-- A server of the attached device, which has begun to compile what compares outputs. When it is closed, what is still being compiled is
+-- dropped: that, and the kernels in `ahead`.
+local function compiling_server(bound, device, seed, ahead)
+  local server = serve(bound, device, {seed = seed, ahead = ahead})
+  server:prepare()
+  return setmetatable({}, {__index = server, __close = function()
+    for _, compiling in pairs(ahead) do
+      if compiling then compiling:drop() end
+    end
+    server:end_idle()
+  end})
+end
+
 -- Search, then measure. watch: shows the progress.
 local function search(bound, device, found, o, watch)
   local most = math.tointeger(math.min(number(o, "trials", found and MEASURED or SIMULATED), 2^53) // 1)
-  local ahead = found and {} or nil
-  local server = found and serve(bound, device, {seed = o.seed, ahead = ahead})
-  if server then server:prepare() end
   -- Where plans are measured, trials counts these.
   local budget = {trials = found and math.maxinteger or most, ends = core.clock() + number(o, "seconds", 60), measured = found ~= nil}
+  local ahead = found and {} or nil
+  local server <close> = found and compiling_server(bound, device, o.seed, ahead) or nil
   local searches, ended, counts, only = find(bound, device, o, budget, ahead, watch)
   if not searches then return nil, ended end
   if only then return answer(only, counts, ended, endings.repaired, {history = history_of(searches), measurements = {}}) end
   local others = ended ~= "interrupted" and other_plans(searches, bound, device, o) or {}
   local m = found and ended ~= "interrupted" and measure(searches, others, bound, device, found, counts, o, most, server, watch) or nil
-  for _, compiling in pairs(ahead or {}) do
-    if compiling then compiling:drop() end
-  end
-  if server then server:end_idle() end
   local best = m and m.best
   local plan, problems = best and best.plan
   if not plan then plan, problems = best_legal(searches[1], bound, device, o, others) end

@@ -43,9 +43,12 @@ local function known_rows(bound, device, driver)
   return rows
 end
 
--- The plan and the row that an earlier search for the same ended with. Such rows have a kind of their own.
-function trials.remembered(bound, device, found)
-  local row = mr.store.path and mr.store:best(bound, device, {kind = KIND .. "ed", version = mr.version})
+-- The kind of the rows that searches end with: searches that may give tiles by a counter (o.dynamic) have another one.
+local function kind_of_answers(o) return KIND .. (o.dynamic and "ed dynamic" or "ed") end
+
+-- The plan and the row that an earlier search for the same ended with.
+function trials.remembered(bound, device, found, o)
+  local row = mr.store.path and mr.store:best(bound, device, {kind = kind_of_answers(o), version = mr.version})
   if row and row.ms and row.driver == found.driver then
     local good, plan = core.try(function() return row:plan(bound) end)
     if good then return plan, row end
@@ -70,15 +73,12 @@ end
 
 ---- candidates -------------------------------------------------------------------------------------
 
--- Does the plan have tiles that EUs take by a counter? A search gives such plans only to those who ask for them.
-function trials.is_dynamic(plan) return plan:script():find("dynamic=true", 1, true) ~= nil end
-
 -- Candidates from the store: plans that were best for other sizes, if they are plans for these sizes, too.
 local function from_other_sizes(bound, device, o)
   local list = {}
-  for _, row in ipairs(mr.store.path and mr.store:near(bound, device, OTHER_SIZES, {kind = KIND .. "ed"}) or {}) do
+  for _, row in ipairs(mr.store.path and mr.store:near(bound, device, OTHER_SIZES, {kind = kind_of_answers(o)}) or {}) do
     local good, plan = core.try(function() return row:plan(bound) end)
-    if good and (o.dynamic or not trials.is_dynamic(plan)) then
+    if good then
       local tl = plan:simulate{events = 0}
       list[#list + 1] = {plan = plan, predicted = tl.seconds, text = "best of " .. row.sizes}
     end
@@ -189,7 +189,7 @@ function trials.run(search, bound, device, found, o)
     put = function(row) keep(row, KIND, found.driver, seed, o.bound) end,
     more = refiner(search, added, bound, device, o),
   })
-  if r.best and r.ended ~= "interrupted" then keep(r.best, KIND .. "ed", found.driver, seed, o.bound) end
+  if r.best and r.ended ~= "interrupted" then keep(r.best, kind_of_answers(o), found.driver, seed, o.bound) end
   return r
 end
 

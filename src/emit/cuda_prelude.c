@@ -430,9 +430,10 @@ const char *const cuda_rare[] = {
 };
 
 const char *const cuda_transposes[] = {
-	"/* Of a matrix of 8 x 8 elements of 16 bits, of which thread t has row t / 4, columns 2 (t mod 4) and the next: rows of column t / 4. */\n",
+	"/* Of a matrix of 8 x 8 elements of 16 bits, of which thread t has row t / 4, columns 2 (t mod 4) and the next: then\n"
+	" * column t / 4, rows 2 (t mod 4) and the next. */\n",
 	"DEV u32 matrix_transpose(u32 x)\n",
-	"{ u32 y; asm(\"movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;\" : \"=r\"(y) : \"r\"(x)); return y; }\n",
+	"{ u32 y; asm volatile(\"movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;\" : \"=r\"(y) : \"r\"(x)); return y; }\n",
 	"\n",
 	NULL
 };

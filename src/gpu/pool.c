@@ -404,7 +404,7 @@ enum err_code pool_await(struct pool *p, const struct compile_job *job, const st
 {
 	struct pool_job *j = p->first;
 
-	while (j && (j->state == JOB_DONE || !same_job(&j->job, job)))
+	while (j && (j->state != JOB_COMPILING || !same_job(&j->job, job)))
 		j = j->next;
 	while (j && j->state != JOB_DONE)
 		TRY(pool_step(p, AWAIT_SECONDS, stop, e));

@@ -29,7 +29,8 @@ void pool_begin(struct pool *p, const struct compile_job *job, struct pool_job *
  * ERR_INTERRUPTED, after which all jobs go on. */
 NODISCARD enum err_code pool_step(struct pool *p, double seconds, const struct stop *stop, struct err *e);
 
-/* If such a job is under way, wait until it is done: what is compiled then comes from the cache. The only error is ERR_INTERRUPTED. */
+/* If a worker compiles such a job, wait until it is done: what is compiled then comes from the cache. The only error is
+ * ERR_INTERRUPTED. */
 NODISCARD enum err_code pool_await(struct pool *p, const struct compile_job *job, const struct stop *stop, struct err *e);
 
 /* Is there a result or an error? */

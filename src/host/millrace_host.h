@@ -134,7 +134,8 @@ static inline void quad_transpose(u32 *y, int q)
 		}
 }
 
-/* Of a matrix of 8 x 8 elements of 16 bits, of which thread t has row t / 4, columns 2 (t mod 4) and the next: rows of column t / 4. */
+/* Of a matrix of 8 x 8 elements of 16 bits, of which thread t has row t / 4, columns 2 (t mod 4) and the next: then column
+ * t / 4, rows 2 (t mod 4) and the next. */
 static inline u32 matrix_transpose(u32 x)
 {
 	int thread = THREAD % host_warp, column = thread / 4, from = THREAD - thread + thread % 4 * 8 + column / 2;

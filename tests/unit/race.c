@@ -158,20 +158,22 @@ static void test_pool(void)
 static void test_awaiting(void)
 {
 	char source[200];
-	struct compile_job job = job_of("same", source);
+	struct compile_job job = job_of("same", source), other;
 	struct pool_job *j, *k;
+	char text[200];
 	struct pool *p;
 	pid_t pid;
 
 	pool_new(&mem, 1, &p);
 	close_gate();
-	j = begin(p, "other");
-	ok(step_until_at_gate(p, 1, &pid) && !pool_await(p, &job, NULL, &err) && !pool_done(j),
-		"a text that is not under way is not waited for");
-	k = begin(p, "same");
+	j = begin(p, "same");
+	k = begin(p, "next");
+	other = job_of("next", text);
+	ok(step_until_at_gate(p, 1, &pid) && !pool_await(p, &other, NULL, &err) && !pool_done(j) && !pool_done(k),
+		"a text that no worker has is not waited for");
 	open_gate();
-	ok(!pool_await(p, &job, NULL, &err) && pool_done(k) && right(k, "same"), "one that is, is, and those before it, too");
-	ok(pool_done(j) && !pool_await(p, &job, NULL, &err), "and not any more when it is done");
+	ok(!pool_await(p, &job, NULL, &err) && pool_done(j) && right(j, "same"), "one that is being compiled is");
+	ok(step_until_done(p, k) && !pool_await(p, &job, NULL, &err), "and not any more when it is done");
 	pool_drop(j);
 	pool_drop(k);
 	pool_free(p);
