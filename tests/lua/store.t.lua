@@ -216,4 +216,22 @@ is(refused(core.store_find, file, "list", {}, function() local _ = #file end), "
   "an interrupted list of rows is an error")
 is(refused(core.store_find, file, "list", {}, function() error "enough" end):match "enough", "enough", "an error ends it")
 is(#mr.store, before, "and the store can be used")
+
+---- what searches ended with ----------------------------------------------------------------------------
+
+-- A search that may give tiles by a counter has answers of its own.
+do
+  local trials = require "millrace.trials"
+  local searched = gemm(1024, 1024, 256)
+  local function keep(kind, ms) mr.store:put{plan = plan_for(searched), kind = kind, ms = ms, driver = "d"} end
+  local function found(dynamic)
+    local _, row = trials.remembered(searched, mr.device "h200", {driver = "d"}, {dynamic = dynamic})
+    return row and row.ms
+  end
+  keep("searched dynamic", 1)
+  is(found(nil), nil, "a search does not end with what one with dynamic=true found")
+  keep("searched", 2)
+  is(found(nil), 2, "  but with what one like it found")
+  is(found(true), 1, "  and so does one with dynamic=true")
+end
 tap.done_testing()
