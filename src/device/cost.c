@@ -113,9 +113,10 @@ static double add_rate(const struct vdevice *d, const struct work *w, double *of
 }
 
 /* Cycles of the EU's share of L2 and of device memory. L2: bytes / min(rate of one EU or of its threads, the EU's
- * share of the device's rate, which is less where EUs of clusters load at different positions of a loop). Device memory: bytes * unique_share / its share of that rate, which is in seconds.
+ * share of the device's rate, which is less where EUs of clusters load at different positions of a loop). Device memory:
+ * bytes * unique_share / its share of that rate, which is in seconds.
  * The two are pipelined, so the slower one counts. Bytes that EUs of a cluster share leave L2 once for all of
- * them, but that is no faster: each EU receives all of them. Sums that device memory has are read there and written back. */
+ * them, but each EU receives all of them. Sums that device memory has are read there and written back. */
 static void memory_cycles(const struct vdevice *d, const struct work *w, int warps, struct pace pace, struct cost *c)
 {
 	double longer = d->clock_hz / pace.clock_hz, of_device = w->apart ? fmin(d->l2_apart_rate, d->l2_rate) : d->l2_rate;
@@ -123,7 +124,7 @@ static void memory_cycles(const struct vdevice *d, const struct work *w, int war
 
 	if (w->adds)
 		own = fmin(own, add_rate(d, w, &of_device));
-	double l2 = fmin(own, of_device * longer / pace.active);
+	double l2 = fmin(own, sharers(w) * of_device * longer / pace.active);
 	double global = d->global_rate * (1 + pace.regained) / pace.clock_hz / pace.active;
 	double bytes = positive(w->global_bytes);
 

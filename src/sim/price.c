@@ -41,6 +41,7 @@ struct reader {
 	double ahead;			/* cycles of the lane for what it has read, until it waits for products: it does that
 					 * while they are under way */
 	bool ends;			/* threads do what the engine does otherwise (SECTION_LENGTH) */
+	int handovers;			/* waits for another replica of the lane, in a tile */
 	int wait, waits;		/* the current wait of the plan, and its operations so far */
 	struct stages stages;		/* of the current sTask */
 };
@@ -280,6 +281,19 @@ static void read_if(struct reader *r, const struct role_op *o)
 	read_body(r, &o->u.region.other);
 }
 
+/* Is it the wait of a replica for the one that has the tile before (handover_task in lower/sync/flags.c)? Replicas that
+ * wait several times a tile, as where steps are of different tiles, are taken not to wait. */
+static void read_handover(struct reader *r, const struct role_op *o)
+{
+	const struct role_flag *f = &r->context.program->flags.v[o->u.flag.flag];
+	const struct plan *p = r->phase->plan;
+	int lane = (int)(r->lane - r->phase->lanes), entry = plan_entry_of(p, f->task);
+
+	if (p->lanes.v[lane].replicas < 2 || entry == NONE || p->entries.v[entry].lane != lane || !f->issued)
+		return;
+	r->lane->handover = r->handovers++ ? NONE : f->task;
+}
+
 static void read_op(struct reader *r, const struct role_op *o)
 {
 	double wait_cost = r->context.device->wait_cost;
@@ -292,6 +306,8 @@ static void read_op(struct reader *r, const struct role_op *o)
 		r->wait = o->wait;
 		r->phase->wait[o->wait] = fmax(r->phase->wait[o->wait], r->waits * wait_cost);
 	}
+	if (o->what == DO_WAIT && !r->occurrence && r->in.per_tile)
+		read_handover(r, o);
 	if (o->what == DO_GROUPS_WAIT && r->in.runs == 1 && (r->occurrence || r->in.per_tile)) {
 		int *drain = !r->occurrence ? &r->lane->drain : r->multiplied ? &r->occurrence->drain_after :
 			&r->occurrence->drain;
@@ -524,9 +540,10 @@ void price_add(struct price *x, const struct plan *own, int phase, const struct 
 
 		r.context.warps = role->warps;
 		r.lane = &ph->lanes[role->lane];
-		*r.lane = (struct lane_price){ .drain = NONE,
+		*r.lane = (struct lane_price){ .drain = NONE, .handover = NONE,
 			.groups = role->warps % GROUP_WARPS ? 1 : role->warps / GROUP_WARPS };
 		r.in = (struct nesting){ .runs = 1 };
+		r.handovers = 0;
 		read_body(&r, &role->body);
 	}
 	finish_tasks(&r);

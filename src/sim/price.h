@@ -82,6 +82,8 @@ struct lane_price {
 	int groups;			/* warpgroups that run the loops without synchronising; 1: they
 					 * synchronise, or there is one */
 	double end;			/* cycles after the last tile */
+	int handover;			/* a replica begins a tile when the one that has the tile before has issued this
+					 * sTask; NONE: it does not wait */
 	double asks;			/* it asks for the number of each tile, which takes so many cycles to come; 0: it does not */
 };
 

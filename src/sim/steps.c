@@ -151,6 +151,20 @@ static void register_tracks(struct steps *s, struct step *step)
 		VEC_PUSH(s->a, &step->sources.v[i].track->users, &step->sources.v[i].key);
 }
 
+/* A replica begins a tile when the one that has the tile before has issued its sTask `on`, and so has seen all flags of
+ * that tile. */
+static void add_handover(struct steps *s, struct step *step, int on)
+{
+	const struct plan *p = s->run->plan;
+	struct wait *w = ARENA_NEW(s->a, struct wait);
+	struct source x = { .wait = w, .key = -1, .distance = 1, .life_region = NO_LIFE, .direct = step->loop == NONE };
+
+	*w = (struct wait){ .task = step->task, .on = on, .distance = 1, .when = WAIT_ISSUED };
+	x.track = track_of(s, on, NONE, w->when, NONE);
+	x.delay = cycles_to_ticks(p->device->flag_latency);
+	VEC_PUSH(s->a, &step->sources, x);
+}
+
 static void build_lane(struct steps *s, struct lane_run *l, int lane, int replica, int groups, int group)
 {
 	const struct plan *p = s->run->plan;
@@ -171,6 +185,8 @@ static void build_lane(struct steps *s, struct lane_run *l, int lane, int replic
 			continue;
 		l->step_of[i] = &l->steps[l->nsteps++];
 		fill_step(s, i, groups, group, l->step_of[i]);
+		if (price && p->lanes.v[lane].replicas > 1 && price->handover != NONE)
+			add_handover(s, l->step_of[i], price->handover);
 	}
 }
 

@@ -183,4 +183,33 @@ do
   tap.ok(tells and stores and tells < stores, "  the next one goes on before the tile is stored", text)
 end
 
+---- what a replica waits for, in the model ----------------------------------------------------------
+
+-- A replica begins a tile when the one that has the tile before has issued the last sTask that waits there.
+do
+  local scaled = mr.program("scaled", function(p)
+    local m, n = p:axes("m", "n")
+    local x, b = p:load("load_x", p:input("X", {m, n})), p:load("load_b", p:input("B", {m, n}))
+    local y = p:task("first", function() return mr.exp2(x) end)
+    p:output("Y", {m, n}):store("store_y", p:task("last", function() return y + b end))
+  end)
+  local plan = mr.plan(scaled:bind{m = 8192, n = 1024}:graph{tile = {m = 8, n = 1024}}, mr.device "h200")
+  plan:lane("p0", {warps = 1})
+  plan:lane("c", {warps = 4, replicas = 2})
+  for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == "load" and "p0" or "c"}) end
+  plan:buffers{x = 4, b = 4}
+  plan:fill_waits()
+  local begun, issued, early, tiles = {}, {}, {}, 0
+  for _, e in ipairs(plan:simulate().events) do
+    if e.task == "first" then begun[e.tile] = e.start elseif e.task == "last" then issued[e.tile] = e.issue end
+  end
+  for tile, at in pairs(begun) do
+    if issued[tile - 1] then
+      tiles = tiles + 1
+      if at < issued[tile - 1] then early[#early + 1] = tile end
+    end
+  end
+  tap.ok(tiles > 4 and #early == 0, "a replica begins a tile behind the waits of the tile before", tiles, table.concat(early, " "))
+end
+
 tap.done_testing()
