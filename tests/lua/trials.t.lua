@@ -5,7 +5,7 @@ local ok, is = tap.ok, tap.is
 
 local device <const> = mr.device "h200"
 local bound <const> = mr.examples.flash_attention{b = 2, h = 8, m = 2048, d = 64}
-local tile <const> = {m = 192, n = 80}
+local tile <const> = {m = 192, n = 112}
 
 local function make(search, trial)
   local text, extents = search:plan(trial)
