@@ -319,8 +319,9 @@ end
 
 -- Run searches of the same in the model, until all are done, or budget.trials or the time until budget.ends is used, and show the progress
 -- of all. Of two, each begins with RIVALS trials; then the one that found the faster plan is run to its end, and the other has what is
--- left; the first is, if it has found none, as plans of the second alone are no answer. The second is not run once the best plan of the first takes hardly more time than memory does. each(s, seconds): called now and
--- then with the search that runs and its best time, if it has one. Returns why the first ended, or "interrupted" if any was.
+-- left; the first is, if it has found none, as plans of the second alone are no answer. The second is not run once the best plan of the
+-- first takes hardly more time than memory does. each(s, seconds): called now and then with the search that runs and its best time, if it
+-- has one. Returns why the first ended, or "interrupted" if any was.
 local function run_in_model(searches, budget, watch, each)
   local ended = {}
   local function run(i, most)

@@ -701,6 +701,15 @@ static void store_vectors(struct print *c, const struct role_op *o)
 	put(c, "}");
 }
 
+/* Store the thread's 16 bytes `y` at the element at hand; spare: only if its `part` is one of so many `parts`. */
+static void put_store_16(struct print *c, const struct role_op *o, bool spare, const char *part, int parts)
+{
+	const char *element = put_indices(c, o);
+
+	put(c, "\t%s%sstore_16(&%s, y);", spare ? arena_strf(c->a, "if (%s < %d) ", part, parts) : "",
+		guard_text(c, o->u.move.inside), element);
+}
+
 /* Each thread of a quad takes one of four groups of eight columns, so that it stores 16 bytes at once, and the quad 64
  * contiguous bytes. `j` is the thread's group. If fewer than four groups are left, some threads hold a group again and
  * do not store it. */
@@ -716,9 +725,7 @@ static void store_eights(struct print *c, const struct role_op *o)
 	put(c, "\tu32 y[4]; EACH(i, 4) y[i] = %s%s;", frag_name(c, o->u.move.from), frag_word(c, f, group));
 	put(c, "\tquad_transpose(y, thread & 3);");
 	put(c, "\tconst int j = 4 * jj + (thread & 3), e = 0, col0 = 0;");
-	const char *element = put_indices(c, o);
-	put(c, "\t%s%sstore_16(&%s, y);", missing ? arena_strf(c->a, "if (j < %d) ", groups) : "",
-		guard_text(c, o->u.move.inside), element);
+	put_store_16(c, o, missing, "j", groups);
 	put(c, "}");
 }
 
@@ -738,10 +745,8 @@ static void store_down(struct print *c, const struct role_op *o)
 	put(c, "\tconst int w = 4 * jj + (thread & 3), j = w / %d, h = w %% %d, e = 0, column = thread %% %d / 4;", halves, halves, warp);
 	put(c, "\tconst int first = row0 - column;");
 	put(c, "\t{ const int row0 = first, col0 = column;");
-	const char *element = put_indices(c, o);
-	put(c, "\t%s%sstore_16(&%s, y); }", missing ? arena_strf(c->a, "if (w < %d) ", words) : "",
-		guard_text(c, o->u.move.inside), element);
-	put(c, "}");
+	put_store_16(c, o, missing, "w", words);
+	put(c, "\t} }");
 	c->transposes = true;
 }
 

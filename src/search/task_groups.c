@@ -54,7 +54,8 @@ static double busy_cycles(const struct graph *g, const struct vdevice *d, int ta
 
 	if (seu == NONE || d->seu[seu].kind == SEU_COPY)
 		return 0;
-	return device_cost(d, seu, &s->work, 4, (struct pace){ .active = d->eus, .clock_hz = d->clock_hz }).busy * graph_runs(g, s->loop, NONE);
+	return device_cost(d, seu, &s->work, 4, (struct pace){ .active = d->eus, .clock_hz = d->clock_hz }).busy *
+		graph_runs(g, s->loop, NONE);
 }
 
 /* Of the components of the phase without a lane, the one that takes most time; NONE: all have lanes. */
