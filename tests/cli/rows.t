@@ -88,6 +88,7 @@ def run(*x, out):
         os._exit(3)
     return torch.call(${5#m=})
 P
+[ "$4" = a ] && echo "return 'plan of $5'" >"$2/plan.lua"
 echo '32 registers'
 S
 chmod +x "$T/millrace"
@@ -127,6 +128,13 @@ run --json "$T/one.json" --group one
 run --json "$T/two.json" --group two
 PYTHONDONTWRITEBYTECODE=1 python3 tests/perf/rows.py --table "$T/two.json" "$T/one.json" >"$T/out"
 t_is 'the table of several files is in the order of the cases' "$(tail -n +2 "$T/out")" "$(tail -n +2 "$T/all.out")"
+
+PYTHONDONTWRITEBYTECODE=1 python3 tests/perf/rows.py --table "$T/two.json" "$T/one.json" --plans "$T/plans.jsonl" >"$T/out"
+t_is 'the plans that were searched are lines for sweep.lua' "$(<"$T/plans.jsonl")" \
+'{"family": "a 1", "name": "searched", "ms": 1.0, "program": "a", "sizes": {"m": 1}, "script": "return '"'plan of m=1'"'\n"}
+{"family": "a 2", "name": "searched", "ms": 2.0, "program": "a", "sizes": {"m": 2}, "script": "return '"'plan of m=2'"'\n"}'
+PYTHONDONTWRITEBYTECODE=1 python3 tests/perf/rows.py --plans "$T/plans.jsonl" >"$T/out" 2>"$T/err"
+t_like '  of a table alone' "$? $(tail -n 1 "$T/err")" '^2 .*: error: --plans needs --table FILE$'
 
 # Without time.
 rm "$T/parts.json"

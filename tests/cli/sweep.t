@@ -17,13 +17,20 @@ end
 print(row("one", "right", gemm(8), 1))
 print(row("two", "slow", mr.load_plan("attention_serial"), 0.8))
 print(row("two", "fast", mr.load_plan("attention_overlap"), 1.6))
+-- a program of a file, whose script takes it; predicted 20 % slower than measured
+local sizes = {m = 1024, n = 1024}
+local bound = dofile("tests/perf/row_programs.lua").gelu(sizes)
+local plan = mr.search(bound, mr.device "h200").plan
+local line = json.encode{family = "three", name = "searched", ms = plan:simulate().seconds * 1e3 / 1.2, script = plan:script()}
+print((line:gsub("}$", [[, "program": "tests/perf/row_programs.lua:gelu", "sizes": {"m": 1024, "n": 1024}}]])))
 L
 "$MILLRACE" "$T/rows.lua" >"$T/rows" || exit 1
 "$MILLRACE" tests/perf/sweep.lua judge "$T/rows" >"$T/out" 2>&1
 t_is 'it judges' $? 0
 t_like 'a prediction that is right' "$(grep ^one "$T/out")" '1 +0\.0 % +0\.0 % +0\.0 %'
 t_like 'errors, a pair in the wrong order, and what the choice costs' "$(grep ^two "$T/out")" '2 +2?[0-9.]+ % +37\.5 % +0/1 +[1-9][0-9.]+ %'
-t_like 'all of them' "$(tail -n 1 "$T/out")" 'worst 37\.5 %, 0 of 1 pairs in order; cycles alone 0\.0 %, clocks alone 0\.0 %'
+t_like 'all of them' "$(tail -n 1 "$T/out")" 'worst 37\.5 %, 0 of 1 pairs in order; cycles alone 0\.0 %, clocks alone 0\.0 %; mean \+1\.9 %'
+t_like 'a plan of a program that its script does not name' "$(grep ^three "$T/out")" '1 +20\.0 %'
 
 "$MILLRACE" tests/perf/sweep.lua judge "$T/none" >"$T/out" 2>&1
 t_is 'without a file' $? 1

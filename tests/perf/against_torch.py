@@ -64,7 +64,8 @@ def seconds_left(options):
 
 
 def export(millrace, case, plan, folder, options):
-    """Search or load the plan, compile and export. Returns what the compiler said, or raises with why not."""
+    """Search or load the plan, compile and export. Returns what the compiler said and the script of a searched plan, or raises with
+    why not."""
     seconds = min(COMPILE_SECONDS, seconds_left(options))
     try:
         done = subprocess.run(
@@ -78,7 +79,11 @@ def export(millrace, case, plan, folder, options):
     if done.returncode:
         words = [s for s in done.stderr.replace("\r", "\n").splitlines() if "millrace:" in s]
         raise RuntimeError((words or done.stderr.strip().splitlines() or ["failed"])[0])
-    return done.stdout.strip()
+    script = os.path.join(folder, "plan.lua")
+    if not os.path.exists(script):
+        return done.stdout.strip(), None
+    with open(script) as f:
+        return done.stdout.strip(), f.read()
 
 
 def load(folder, name):
@@ -301,6 +306,15 @@ def join(parts):
     return {**parts[-1], **of, "device": " and ".join(devices), "left": [name for name in left if name not in known]}
 
 
+def write_plans(path, results):
+    """The plans that were searched and what they took, as measured.lua reads them."""
+    with open(path, "w") as f:
+        for row in results["cases"]:
+            if "script" in row and "ms" in row:
+                f.write(json.dumps({"family": row["case"], "name": "searched", "ms": round(row["ms"], 5), "program": row["program"],
+                                    "sizes": row["sizes"], "script": row["script"]}) + "\n")
+
+
 def write_results(path, results):
     """At once, so that a run that is ended leaves the file of before or that of after."""
     with open(path + ".new", "w") as f:
@@ -328,6 +342,7 @@ def parse(arguments):
     p.add_argument("--resume", action="store_true", help="keep what the file of --json has, and run the other cases alone")
     p.add_argument("--within", type=float, default=math.inf, metavar="S", help="end after S seconds, and leave further cases to the next run")
     p.add_argument("--table", nargs="+", metavar="FILE", help="print what the files of earlier runs have, nothing else; needs no torch")
+    p.add_argument("--plans", metavar="FILE", help="with --table, writes the plans that were searched, for sweep.lua judge")
     p.add_argument("--keep", metavar="FOLDER", help="where the exported kernels stay")
     p.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     p.add_argument("--need-device", action="store_true", help="fail where there is none")
@@ -335,6 +350,8 @@ def parse(arguments):
     options.bars = {k: float(v) for k, _, v in (b.partition("=") for b in options.bars.split(",") if b)}
     options.plan = [tuple(x.rsplit("=", 1)) for x in options.plan]
     options.ends = time.monotonic() + options.within
+    if options.plans and not options.table:
+        p.error("--plans needs --table FILE")
     if options.resume and not options.json:
         p.error("--resume needs --json FILE")
     return options
@@ -370,7 +387,7 @@ def compile_all(millrace, cases, options, folder):
         at = os.path.join(folder, f"case{number}")
         plan = next((plan for pattern, plan in options.plan if re.search(pattern, case.name)), case.plan)
         try:
-            case.said = export(millrace, case, plan, at, options)
+            case.said, case.script = export(millrace, case, plan, at, options)
             return at
         except Exception as problem:
             return problem
@@ -465,6 +482,8 @@ def run_all(cases, results, options, arguments):
                         server = Server(arguments)
                     row = measure(case, number, at, server, options)
                     if row:
+                        if case.script:
+                            row.update(program=case.program, sizes=case.sizes, script=case.script)
                         results["cases"].append({**named, **row})
                 elif not isinstance(at, OutOfTime):
                     results["not made"].append({**named, "why": str(at)})
@@ -486,7 +505,10 @@ def main(arguments):
     if options.programs:
         return list_programs(options)
     if options.table:
-        return tell(join([read_results(path) for path in options.table]))
+        results = join([read_results(path) for path in options.table])
+        if options.plans:
+            write_plans(options.plans, results)
+        return tell(results)
     try:
         import torch
     except ImportError:

@@ -9,11 +9,13 @@
 -- of the EU that ends last, less what stamps add, and its clock; the script that makes the plan.
 -- A family is one program at one size. `judge` prints of each how far the predicted times are
 -- off (median and worst), of the pairs that were measured more than 3 % apart how many are in the right
--- order, and what the plan that the model likes best takes over the best one measured; and the median
--- errors of cycles and of clocks alone. Searched plans take a minute each to make.
+-- order, and what the plan that the model likes best takes over the best one measured; the median
+-- errors of cycles and of clocks alone; and the mean of the times' errors with their signs, below 0 where
+-- plans are predicted faster than they are. Searched plans take a minute each to make.
 local mr = require "millrace"
 local json = require "millrace.json"
-local measured = dofile((arg[0]:match "^(.*/)" or "./") .. "measured.lua")
+local dir = arg[0]:match "^(.*/)" or "./"
+local measured, program_of = dofile(dir .. "measured.lua"), dofile(dir .. "program_of.lua")
 
 local device = mr.device "h200"
 
@@ -229,11 +231,13 @@ local function line(family, r)
 end
 
 function commands.judge(name)
-  local families, order, cycles, clocks, all, right, pairs = {}, {}, {}, {}, {}, 0, 0
+  local families, order, cycles, clocks, all, right, pairs, sum = {}, {}, {}, {}, {}, 0, 0, 0
   for i, x in ipairs(measured.plans(name)) do
-    local tl = assert(load(x.script))():simulate{events=0}
+    local bound = x.program and program_of(x.program)(x.sizes) or nil
+    local tl = assert(load(x.script))(bound):simulate{events=0}
     x.predicted = tl.seconds * 1e3
     all[i] = off(x.predicted, x.ms)
+    sum = sum + x.predicted / x.ms - 1
     if x.cycles then
       cycles[#cycles + 1] = off(tl.cycles, x.cycles)
       clocks[#clocks + 1] = off(tl.clock_hz, x.clock_hz)
@@ -251,8 +255,8 @@ function commands.judge(name)
     right, pairs = right + r.right, pairs + r.pairs
   end
   local middle = median(all)
-  print(("all: median %.1f %%, worst %.1f %%, %d of %d pairs in order; cycles alone %.1f %%, clocks alone %.1f %%"):format(
-    100 * middle, 100 * all[#all], right, pairs, 100 * median(cycles), 100 * median(clocks)))
+  print(("all: median %.1f %%, worst %.1f %%, %d of %d pairs in order; cycles alone %.1f %%, clocks alone %.1f %%; mean %+.1f %%"):format(
+    100 * middle, 100 * all[#all], right, pairs, 100 * median(cycles), 100 * median(clocks), 100 * sum / math.max(#all, 1)))
 end
 
 local command = commands[arg[1]] or error("make, measure or judge: see the first lines of " .. arg[0], 0)
