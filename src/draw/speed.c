@@ -18,7 +18,7 @@ static double products_seconds(const struct graph *g, const struct vdevice *d)
 		int seu = s->kind == TASK_MMA ? device_seu_for(d, &s->work) : NONE;
 
 		if (seu != NONE && d->clock_hz > 0)
-			sum += (double)g->grids[s->phase].total * graph_runs(g, s->loop, NONE) *
+			sum += graph_all_runs(g, s) *
 				device_cost(d, seu, &s->work, LANE_WARPS, pace).busy / d->eus / d->clock_hz;
 	}
 	return sum;

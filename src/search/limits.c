@@ -61,7 +61,7 @@ double limit_traffic(const struct graph *g)
 	for (int i = 0; i < g->tasks.n; i++) {
 		const struct stask *t = &g->tasks.v[i];
 
-		bytes += t->work.global_bytes * (double)g->grids[t->phase].total * graph_runs(g, t->loop, NONE);
+		bytes += t->work.global_bytes * graph_all_runs(g, t);
 	}
 	return bytes;
 }

@@ -768,7 +768,7 @@ static double product_cycles(const struct vdevice *d, const struct graph *g, int
 		if (!device_can(d, unit, &s->work) || !target_matrix(t, d->seu[unit].async, s->work.sparse, s->work.type))
 			return INFINITY;
 		cycles += device_cost(d, unit, &s->work, 4, (struct pace){ .active = d->eus, .clock_hz = d->clock_hz }).busy *
-			(double)g->grids[s->phase].total * graph_runs(g, s->loop, NONE);
+			graph_all_runs(g, s);
 	}
 	return cycles;
 }
