@@ -36,7 +36,17 @@ t_like 'a plan of a program that its script does not name' "$(grep ^three "$T/ou
 t_is 'without a file' $? 1
 t_like 'it says which' "$(<"$T/out")" "$T/none"
 "$MILLRACE" tests/perf/sweep.lua >"$T/out" 2>&1
-t_like 'without a command it says where they stand' "$(<"$T/out")" 'make, measure or judge'
+t_like 'without a command it says where they stand' "$(<"$T/out")" 'make, measure, judge or compile'
+
+fakes=$(dirname "$(readlink -f "$MILLRACE")")/fake
+if [ -e "$fakes/fake_nvrtc.so" ]; then
+	export MILLRACE_LIBNVRTC=$fakes/fake_nvrtc.so MILLRACE_LIBCUDA=$fakes/fake_cuda.so
+	XDG_CACHE_HOME=$T/once "$MILLRACE" tests/perf/sweep.lua compile "$T/rows" >"$T/out" 2>&1
+	t_is 'plans are compiled again' "$? $(tail -n 1 "$T/out" | sed 's/[0-9.]* s,/S,/')" \
+		'0 4 plans: the slowest takes S, 0 spill, are compiled badly or take more than 5 s'
+	XDG_CACHE_HOME=$T/again FAKE_NVRTC_SPILLS=8 "$MILLRACE" tests/perf/sweep.lua compile "$T/rows" >"$T/out" 2>&1
+	t_is '  and those that spill are bad' "$? $(grep -c ' 160 spills$' "$T/out")" '1 4'
+fi
 
 # What a device measured, in per cent: the errors of times, of cycles and of clocks alone (medians), and pairs
 # of plans in the right order. The model may not become worse.

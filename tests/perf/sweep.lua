@@ -3,6 +3,7 @@
 --   millrace tests/perf/sweep.lua make FOLDER [I N]     plans to FOLDER, their kernels to the cache
 --   millrace tests/perf/sweep.lua measure FOLDER FILE   runs them, and writes FILE
 --   millrace tests/perf/sweep.lua judge FILE            predicts them again, and compares
+--   millrace tests/perf/sweep.lua compile FILE          compiles them again, and says how
 --
 -- I and N: the I-th of N parts of the plans, from 0, for several processes. FILE has a line of JSON for
 -- each plan, as measured.lua reads it: family, name, ms (the median of a pass); from a traced run the cycles
@@ -11,8 +12,12 @@
 -- off (median and worst), of the pairs that were measured more than 3 % apart how many are in the right
 -- order, and what the plan that the model likes best takes over the best one measured; the median
 -- errors of cycles and of clocks alone; and the mean of the times' errors with their signs, below 0 where
--- plans are predicted faster than they are. Searched plans take a minute each to make.
+-- plans are predicted faster than they are. `compile` needs CUDA's compiler and no device: of each plan it
+-- prints the seconds to compile it afresh, registers, bytes of spills, and codes of what the compiler did
+-- badly, and its status is 1 if there are spills or such codes, or one takes more than 5 seconds.
+-- Searched plans take a minute each to make.
 local mr = require "millrace"
+local core = require "millrace.core"
 local json = require "millrace.json"
 local dir = arg[0]:match "^(.*/)" or "./"
 local measured, program_of = dofile(dir .. "measured.lua"), dofile(dir .. "program_of.lua")
@@ -230,11 +235,16 @@ local function line(family, r)
     r.pairs > 0 and ("%d/%d"):format(r.right, r.pairs) or "", 100 * r.cost))
 end
 
+-- The plan of a line of FILE. Scripts of plans of the user's programs take them.
+local function plan_of(x)
+  local bound = x.program and program_of(x.program)(x.sizes) or nil
+  return assert(load(x.script))(bound)
+end
+
 function commands.judge(name)
   local families, order, cycles, clocks, all, right, pairs, sum = {}, {}, {}, {}, {}, 0, 0, 0
   for i, x in ipairs(measured.plans(name)) do
-    local bound = x.program and program_of(x.program)(x.sizes) or nil
-    local tl = assert(load(x.script))(bound):simulate{events=0}
+    local tl = plan_of(x):simulate{events=0}
     x.predicted = tl.seconds * 1e3
     all[i] = off(x.predicted, x.ms)
     sum = sum + x.predicted / x.ms - 1
@@ -259,5 +269,26 @@ function commands.judge(name)
     100 * middle, 100 * all[#all], right, pairs, 100 * median(cycles), 100 * median(clocks), 100 * sum / math.max(#all, 1)))
 end
 
-local command = commands[arg[1]] or error("make, measure or judge: see the first lines of " .. arg[0], 0)
+-- compiling -----------------------------------------------------------------------
+
+local SLOW <const> = 5                                  -- seconds to compile
+
+function commands.compile(name)
+  local n, bad, slowest = 0, 0, 0
+  print(("%-44s %7s %5s %6s %s"):format("plan", "seconds", "regs", "spills", "badly"))
+  for _, x in ipairs(measured.plans(name)) do
+    local plan, codes, began = plan_of(x), {}, core.clock()
+    core.build(plan, true, function(text) return ("%s\n// %.6f\n"):format(text, began) end)   -- a text that no cache has
+    local took, k = core.clock() - began, plan:compile{target="cuda"}
+    for i, p in ipairs(k.problems) do codes[i] = p.code end
+    print(("%-44s %7.1f %5d %6d %s"):format(x.family .. (x.name == "searched" and "" or ", " .. x.name), took, k.registers, k.spills,
+      #codes > 0 and table.concat(codes, ",") or "-"))
+    n, slowest = n + 1, math.max(slowest, took)
+    if k.spills > 0 or #codes > 0 or took > SLOW then bad = bad + 1 end
+  end
+  print(("%d plans: the slowest takes %.1f s, %d spill, are compiled badly or take more than %d s"):format(n, slowest, bad, SLOW))
+  os.exit(bad == 0)
+end
+
+local command = commands[arg[1]] or error("make, measure, judge or compile: see the first lines of " .. arg[0], 0)
 command(arg[2], tonumber(arg[3]) or arg[3], tonumber(arg[4]))
