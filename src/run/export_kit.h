@@ -32,6 +32,7 @@ struct export_kit {
 	const char *arch;		/* CUDA, HIP: of the binary */
 	const struct export_names *names;	/* NULL: for the CPU */
 	bool hip;
+	bool early;			/* all phases but the first are launched while the one before runs */
 	const struct program *p;
 	const char *name;		/* an identifier */
 	int *tensors;			/* ids: inputs, outputs, temporaries */
@@ -49,7 +50,7 @@ void export_word(struct export_kit *k, const char *word, const char *text);
 void export_integer(struct export_kit *k, const char *word, int64_t value);
 /* Add a file with this text; or the text of a template, with its words replaced. Lines of it that begin with @ANY@
  * are there if a launch gives sizes, those that begin with @FIXED@ if not; those that begin with @CUDA@ or @HIP@ for that
- * target; @CHIPLETS@ and @ROUND@: as the plan goes over the device. A line may begin with two. */
+ * target; @EARLY@ if phases are launched early; @CHIPLETS@ and @ROUND@: as the plan goes over the device. A line may begin with two. */
 void export_add(struct export_kit *k, const char *name, const char *text, size_t len);
 void export_fill(struct export_kit *k, const char *name, const char *template);
 

@@ -76,9 +76,9 @@ for _, role in ipairs{"input", "output", "temp"} do
   end
 end
 
-local function launch(s, how)
-  local words = {("launch %s grid %d 1 1 block %d 1 1 shared %d stream 0x77:"):format(s.entry, s.blocks,
-    s.threads, s.shared_bytes)}
+local function launch(s, how, early)
+  local words = {("launch %s grid %d 1 1 block %d 1 1 shared %d stream 0x77%s:"):format(s.entry, s.blocks,
+    s.threads, s.shared_bytes, early and " early" or "")}
   for _, p in ipairs(s.params) do
     if p.kind == "pointer" then words[#words + 1] = address[p.tensor][how] end
     if p.kind == "order" or p.kind == "start" then
@@ -96,8 +96,8 @@ end
 local kinds = {}
 for _, how in ipairs{"c", "py"} do
   local file <close> = io.open(dir .. "/want." .. how, "w")
-  for _, s in ipairs(core.lower(plan, "cuda")) do
-    file:write(launch(s, how), "\n")
+  for i, s in ipairs(core.lower(plan, "cuda")) do
+    file:write(launch(s, how, i > 1), "\n")
     kinds[#kinds + 1] = s.entry .. "="
     for _, p in ipairs(s.params) do kinds[#kinds + 1] = p.kind == "map" and "m" or "p" end
     kinds[#kinds + 1] = ";"
@@ -219,9 +219,12 @@ sum=$(grep ^load "$T/log")
 t_like 'the embedded binary has its size' "$sum" "^load $(stat -c %s "$gemm/gemm.cubin") bytes"
 
 t_cmd 'two phases run' 0 on_recorder "$T/log" "$T/two_main"
-t_is 'in order, over a temporary' "$(launches "$T/log")" "$(wanted "$two/want.c")"
+t_is 'in order, the second one early, over a temporary' "$(launches "$T/log")" "$(wanted "$two/want.c")"
 t_is 'that is the same one' "$(grep -o 'at 0x[0-9a-f]\{6,\} dims' "$T/log" | sort -u | wc -l)" 1
 t_like 'and is given back' "$(tail -1 "$T/log")" '^released: 0 contexts, 0 modules left$'
+t_cmd 'an early launch that fails' 1 env RECORDER_FAIL=cuLaunchKernelEx=719 bash -c "$(declare -f on_recorder)
+	T='$T' gemm='$gemm' two='$two'; on_recorder '$T/log' '$T/two_main'"
+t_like 'is reported' "$(cat "$T/out")" '^719 k2x: cuLaunchKernelEx: CUDA_ERROR_719 '
 
 t_cmd 'a device of another kind' 1 env RECORDER_ARCH=80 bash -c "$(declare -f on_recorder)
 	T='$T' gemm='$gemm' two='$two'; on_recorder '$T/log' '$T/gemm_main'"
@@ -289,7 +292,7 @@ k2x.run(A, B, c, out=tensor(k2x.OUTPUTS[0], 4))
 assert torch.cuda.current == 1
 "
 if [ "$python" ]; then
-	t_is 'in order, over a temporary' "$(launches "$T/log" | head -2)" "$(wanted "$two/want.py")"
+	t_is 'in order, the second one early, over a temporary' "$(launches "$T/log" | head -2)" "$(wanted "$two/want.py")"
 	t_is 'each time' "$(launches "$T/log" | tail -2)" "$(wanted "$two/want.py")"
 fi
 t_python 'what is wrong is said' py "$T/log" "from modules import *

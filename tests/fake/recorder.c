@@ -331,21 +331,19 @@ static void put_pointer(FILE *out, device_ptr p)
 	fprintf(out, " 0x%llx", (unsigned long long)p);
 }
 
-int cuLaunchKernel(struct CUfunc_st *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-	unsigned by, unsigned bz, unsigned shared, struct CUstream_st *stream, void **params,
-	void **extra)
+static int launch(struct CUfunc_st *f, const unsigned *grid, const unsigned *block, unsigned shared,
+	struct CUstream_st *stream, const char *how, void **params, void **extra)
 {
 	const char *kinds = getenv("RECORDER_PARAMS");
 	FILE *out = record();
-	int code = fails("cuLaunchKernel");
 
-	if (code || !current || extra)
-		return code ? code : !current ? 201 : CUDA_INVALID_VALUE;
+	if (!current || extra)
+		return !current ? 201 : CUDA_INVALID_VALUE;
 	kinds = kinds ? strstr(kinds, f->name) : NULL;
 	if (!kinds)
 		return CUDA_NOT_FOUND;
-	fprintf(out, "launch %s grid %u %u %u block %u %u %u shared %u stream 0x%llx:", f->name, gx,
-		gy, gz, bx, by, bz, shared, (unsigned long long)(uintptr_t)stream);
+	fprintf(out, "launch %s grid %u %u %u block %u %u %u shared %u stream 0x%llx%s:", f->name, grid[0],
+		grid[1], grid[2], block[0], block[1], block[2], shared, (unsigned long long)(uintptr_t)stream, how);
 	for (kinds += strlen(f->name) + 1; *kinds == 'p' || *kinds == 'm' || *kinds == 'i'; kinds++, params++) {
 		if (*kinds == 'p')
 			put_pointer(out, *(device_ptr *)*params);
@@ -356,6 +354,26 @@ int cuLaunchKernel(struct CUfunc_st *f, unsigned gx, unsigned gy, unsigned gz, u
 	}
 	fprintf(out, "\n");
 	return 0;
+}
+
+int cuLaunchKernel(struct CUfunc_st *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+	unsigned by, unsigned bz, unsigned shared, struct CUstream_st *stream, void **params,
+	void **extra)
+{
+	int code = fails("cuLaunchKernel");
+
+	return code ? code : launch(f, (const unsigned[]){ gx, gy, gz }, (const unsigned[]){ bx, by, bz }, shared,
+		stream, "", params, extra);
+}
+
+/* What launches early has no other attribute. */
+int cuLaunchKernelEx(const struct cuda_launch_config *c, struct CUfunc_st *f, void **params, void **extra)
+{
+	int code = fails("cuLaunchKernelEx");
+
+	if (code || c->nattributes != 1 || c->attributes->id != CUDA_LAUNCH_EARLY || c->attributes->value.early != 1)
+		return code ? code : CUDA_INVALID_VALUE;
+	return launch(f, c->grid, c->block, c->smem, c->stream, " early", params, extra);
 }
 
 /* ---- the compiler ---- */

@@ -90,6 +90,21 @@ static const uint64_t tensor_bytes[TENSORS] = { @TENSORBYTES@ };
 @CUDA@	_Alignas(64) uint64_t opaque[16];
 @CUDA@};
 @CUDA@
+@EARLY@struct launch_attribute {
+@EARLY@	int id;				/* enum CUlaunchAttributeID */
+@EARLY@	union {
+@EARLY@		int early;
+@EARLY@		_Alignas(8) char all[64];
+@EARLY@	} value;
+@EARLY@};
+@EARLY@
+@EARLY@struct launch_config {
+@EARLY@	unsigned grid[3], block[3], shared;
+@EARLY@	void *stream;
+@EARLY@	struct launch_attribute *attributes;
+@EARLY@	unsigned nattributes;
+@EARLY@};
+@EARLY@
 @CUDA@/* As in cuda.h: results and enumerations are ints, handles pointers, device addresses
 @CUDA@ * 64-bit numbers. The driver exports name##suffix. */
 @HIP@/* ---- AMD's runtime -------------------------------------------------------------- */
@@ -138,6 +153,8 @@ static const uint64_t tensor_bytes[TENSORS] = { @TENSORBYTES@ };
 @CUDA@		void *address, const uint64_t *dim, const uint64_t *stride, \
 @CUDA@		const uint32_t *box, const uint32_t *step, int interleave, int swizzle, \
 @CUDA@		int promotion, int fill)) \
+@EARLY@	F(cuLaunchKernelEx, , (const struct launch_config *config, void *function, void **params, \
+@EARLY@		void **extra)) \
 @CUDA@	F(cuLaunchKernel, , (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, \
 @CUDA@		unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared, \
 @CUDA@		void *stream, void **params, void **extra))
@@ -148,6 +165,7 @@ static struct {
 } cu;
 
 @CUDA@enum { ATTRIBUTE_MAJOR = 75, ATTRIBUTE_MINOR = 76, MAX_DYNAMIC_SHARED = 8, PROMOTION = @PROMOTION@ };
+@EARLY@enum { LAUNCH_EARLY = 6 };
 @HIP@/* hipDeviceProp_t, of which only gcnArchName is read, "gfx942:sramecc+:xnack-". */
 @HIP@enum { PROPERTIES_BYTES = @PROPERTIES@, ARCH_AT = @ARCHAT@ };
 
@@ -497,6 +515,16 @@ void @NAME@_unload(int device)
 @ANY@			break;
 		}
 	}
+@EARLY@	/* All phases but the first may begin while the one before runs, and wait in the kernel until it has ended:
+@EARLY@	 * that is "programmatic stream serialization". */
+@EARLY@	if (i > 0) {
+@EARLY@		struct launch_attribute early = { .id = LAUNCH_EARLY, .value.early = 1 };
+@EARLY@		struct launch_config config = { .grid = { @BLOCKS@, 1, 1 }, .block = { p->threads, 1, 1 },
+@EARLY@			.shared = p->shared, .stream = stream, .attributes = &early, .nattributes = 1 };
+@EARLY@
+@EARLY@		TRY(cuLaunchKernelEx, &config, l->function[i], params, NULL);
+@EARLY@		return 0;
+@EARLY@	}
 @FIXED@	TRY(cuLaunchKernel, l->function[i], p->grid, 1, 1, p->threads, 1, 1, p->shared, stream,
 @FIXED@		params, NULL);
 @ANY@	TRY(cuLaunchKernel, l->function[i], t->grid[i], 1, 1, p->threads, 1, 1, p->shared, stream,

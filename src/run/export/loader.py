@@ -88,6 +88,9 @@ _CACHED_MOST = 4096  # sets of addresses whose arguments are kept
 _devices = {}
 _lock = threading.Lock()
 _one, _none = ctypes.c_uint(1), ctypes.c_void_p(None)
+@EARLY@# All phases but the first may begin while the one before runs, and wait in the kernel until it has ended: a launch
+@EARLY@# attribute of 72 bytes, number 6, "programmatic stream serialization", with the value 1.
+@EARLY@_early = (ctypes.c_uint64 * 9)(6, 1)
 _names = tuple(t.name for t in INPUTS)
 _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 if _raw_stream is None:
@@ -271,6 +274,12 @@ def _refuse(tensors, expected, index=None):
             raise ValueError(f"{NAME}: {name} must be contiguous, as {name}.contiguous() is")
 
 
+@EARLY@class _Config(ctypes.Structure):
+@EARLY@    """CUlaunchConfig."""
+@EARLY@    _fields_ = [("grid", ctypes.c_uint * 3), ("block", ctypes.c_uint * 3), ("smem", ctypes.c_uint),
+@EARLY@                ("stream", ctypes.c_void_p), ("attributes", ctypes.c_void_p), ("nattributes", ctypes.c_uint)]
+@EARLY@
+@EARLY@
 class _Device:
     """The binary on one device, and launches that were made ready there."""
 
@@ -350,10 +359,14 @@ class _Device:
 @ANY@            ready = self._make_ready(addresses, sizes)
         stream = ctypes.c_void_p(_raw_stream(self.index))
         launch = self.cuda.cuLaunchKernel
-        for function, grid, threads, smem, args in ready:
+        for function, grid, threads, smem, args in ready@ATFIRST@:
             if launch(function, grid, _one, _one, threads, _one, _one, smem, stream, args, _none):
                 self._do("cuLaunchKernel", function, grid, _one, _one, threads, _one, _one, smem,
                          stream, args, _none)
+@EARLY@        for function, grid, threads, smem, args in ready[1:]:
+@EARLY@            config = _Config((grid.value, 1, 1), (threads.value, 1, 1), smem.value, stream.value,
+@EARLY@                             ctypes.addressof(_early), 1)
+@EARLY@            self._do("cuLaunchKernelEx", ctypes.byref(config), function, args, _none)
 
     def _make_ready(self, addresses@SIZES_TOO@):
         for x, t in zip(addresses, INPUTS + OUTPUTS + _TEMPS):
