@@ -486,6 +486,15 @@ static int ahead_drop_l(lua_State *L)
 	return 0;
 }
 
+/* ahead:done() -> is it compiled? Not before core.compile_wait has seen it */
+static int ahead_done_l(lua_State *L)
+{
+	void **box = luaL_checkudata(L, 1, AHEAD_CLASS);
+
+	lua_pushboolean(L, *box && pool_done(*box));
+	return 1;
+}
+
 static void compile_ahead(lua_State *L, const struct compile_job *job)
 {
 	void **box = box_new(L, AHEAD_CLASS, 0);
@@ -604,7 +613,7 @@ void lua_open_reference(lua_State *L)
 		{ "verify_begin", verify_begin_l },
 		{ "adds", adds_l }, { NULL, NULL } };
 
-	static const luaL_Reg ahead_methods[] = { { "drop", ahead_drop_l }, { NULL, NULL } };
+	static const luaL_Reg ahead_methods[] = { { "done", ahead_done_l }, { "drop", ahead_drop_l }, { NULL, NULL } };
 	static const luaL_Reg ahead[] = { { "__gc", ahead_gc_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ .name = REFERENCE_CLASS, .meta = meta });

@@ -62,21 +62,26 @@ static int search_new_l(lua_State *L)
 	return 1;
 }
 
-static void show_progress(lua_State *L, int progress, const struct search *s)
+static bool show_progress(lua_State *L, int progress, const struct search *s)
 {
 	struct search_result r = search_best(s);
+	bool ends;
 
 	if (lua_isnil(L, progress))
-		return;
+		return false;
 	lua_pushvalue(L, progress);
 	lua_pushinteger(L, r.trials);
 	lua_pushinteger(L, r.shapes);
 	lua_pushnumber(L, r.seconds);
-	lua_call(L, 3, 0);
+	lua_call(L, 3, 1);
+	ends = lua_toboolean(L, -1);
+	lua_pop(L, 1);
 	enter(L);
+	return ends;
 }
 
-/* search:run(trials, seconds, progress) -> "done", "trials", "seconds" or "interrupted". Whatever ends it, the search keeps
+/* search:run(trials, seconds, progress) -> "done", "trials", "seconds" or "interrupted", also if progress(trials, shapes, seconds) returns
+ * true. Whatever ends it, the search keeps
  * what was found, and can be run further. Ctrl-C ends this call only, not the script. */
 static int search_run_l(lua_State *L)
 {
@@ -115,7 +120,10 @@ static int search_run_l(lua_State *L)
 		}
 		if (clock_seconds() - shown > 0.2) {
 			shown = clock_seconds();
-			show_progress(L, 4, s);
+			if (show_progress(L, 4, s)) {
+				end = "interrupted";
+				break;
+			}
 		}
 	}
 	lua_pushstring(L, end);

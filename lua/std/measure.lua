@@ -243,7 +243,11 @@ end
 function run:take()
   self:sort()
   local row, item = self.queue:take(self.incumbent)
-  if not row then return nil end
+  if row then self:count(row, item) end
+end
+
+-- Count a row that was measured in this run, and learn from it.
+function run:count(row, item)
   self.device_seconds = self.device_seconds + (row.device_seconds or 0)
   if row.status == "skipped" then
     self.reserve[#self.reserve + 1] = item
@@ -254,7 +258,14 @@ function run:take()
   if self.o.put then self.o.put(row) end
   if row.status == "wrong" then (self.o.alarm or alarm)(row) end
   self:report()
-  return row
+end
+
+-- Begin with what the server has measured before the candidates were known.
+function run:take_early(early)
+  for _, x in ipairs(early) do
+    self.given, self.seen[x.item.script] = math.max(self.given, x.item.id), true
+    self:count(x.row, x.item)
+  end
 end
 
 -- Ask the search for more candidates near the best. -> were there any, and "interrupted" if the search was.
@@ -359,7 +370,7 @@ local why = {
 -- o: trials=, seconds=, seed=, limit= (seconds that one kernel may take), gain=, risk= (below 0: all are measured), uncertainty= (the model's,
 -- a share), worst= (candidates predicted slower than this times the best are ignored), final=false (no last race),
 -- more= (called when none left is likely to win: the best candidate -> a list of more, and "interrupted" if it was),
--- known= (plan -> row or nil), put= (each row, at once), progress= (a state, after each row),
+-- early= (a list of {item=, row=}: what the server has measured already, with ids from 1; item.candidate as in candidates), known= (plan -> row or nil), put= (each row, at once), progress= (a state, after each row),
 -- alarm= (a row with a wrong result), server= (or a list of them).
 -- Rows: id, status ("ok", "skipped", "wrong", "failed"), why (what is wrong or failed; of "ok", if not all outputs were compared, the
 -- reason), ms, min, max, ratio, low, high, against (an id), score (ms, by ratios), relative (error of the result), predicted, script, plan, device_seconds; of
@@ -367,6 +378,7 @@ local why = {
 return function(bound, device, candidates, o)
   local r = new_run(bound, device, candidates, o or {})
   local good, ended = core.heed(function()
+    r:take_early(r.o.early or {})
     local reason = r:loop()
     r.queue:drop()
     if r.best and r.o.final ~= false then

@@ -3,10 +3,10 @@
 
 local core = require "millrace.core"
 local draft = require "millrace.draft"
+local new_ahead = require "millrace.ahead"
 local options = require "millrace.options"
 local repair = require "millrace.repair"
 local repairs = require "millrace.repairs"
-local serve = require "millrace.serve"
 local suggest = require "millrace.suggest"
 local planned = require("millrace.record").of_plan
 local times = require "millrace.times"
@@ -20,8 +20,6 @@ local SIMULATED <const>, MEASURED <const> = 2000, 32   -- trials, unless the cal
 local FEW <const> = 200                                -- trials, to find a tile that has a plan
 local EQUAL <const> = 0.001                            -- relative: times nearer than this are equal
 local CHECKED <const> = 64                             -- of the best plans, if check() refuses one after the other
-local AHEAD <const>, AHEAD_AT_ONCE <const> = 8, 2        -- of the best plans so far, compiled while others are searched, and at a time ...
-local AHEAD_SECONDS <const> = 0.4                      -- ... of so many seconds
 local OPERANDS <const> = 32                            -- of the best plans, tried with operands made or fetched otherwise
 local SWAPS <const>, CLEARLY <const> = 8, 0.03         -- plans with operands exchanged, at most; and what they must bring in the model
 local SWAPS_OF_TILE <const> = 3                        -- ... of them with the same tile
@@ -321,7 +319,7 @@ end
 -- of all. Of two, each begins with RIVALS trials; then the one that found the faster plan is run to its end, and the other has what is
 -- left; the first is, if it has found none, as plans of the second alone are no answer. The second is not run once the best plan of the
 -- first takes hardly more time than memory does. each(s, seconds): called now and then with the search that runs and its best time, if it
--- has one. Returns why the first ended, or "interrupted" if any was.
+-- has one; it ends all if it returns "interrupted". Returns why the first ended, or "interrupted" if any was.
 local function run_in_model(searches, budget, watch, each)
   local ended = {}
   local function run(i, most)
@@ -332,8 +330,8 @@ local function run_in_model(searches, budget, watch, each)
     if allowed <= s:counts().trials then ended[i] = "trials" return end
     local why_ended = s:run(math.min(most, allowed), math.max(budget.ends - core.clock(), 0), function(_, _, seconds)
       local best, counts = seconds > 0 and seconds or nil, counts_of(searches)
-      if each and best then each(s, best) end
-      return watch{phase = "model", trials = counts.trials, shapes = counts.shapes, best = best, bound = counts.bound_seconds,
+      if each and best and each(s, best) == "interrupted" then return true end
+      watch{phase = "model", trials = counts.trials, shapes = counts.shapes, best = best, bound = counts.bound_seconds,
         history = history_of(searches)}
     end)
     ended.by_user = why_ended == "interrupted"
@@ -437,32 +435,12 @@ local function best_legal(s, bound, device, o, others)
   return best, refused
 end
 
--- While the model is searched, the compilers have nothing else to do: the best plans so far are given to them, a few at a time.
--- ahead: what is under way, by script.
-local function compile_ahead(s, bound, device, ahead)
-  local given = 0
-  for rank, x in ipairs(s:found()) do
-    if rank > AHEAD or given == AHEAD_AT_ONCE then break end
-    local plan = x.priced and rebuild(bound, device, s:plan(x.trial))
-    local script = plan and plan:script()
-    if script and ahead[script] == nil then
-      local good, compiling = core.try(core.compile_begin, plan)
-      ahead[script] = good and compiling or false       -- false: it has no kernel
-      given = given + 1
-    end
-  end
-end
-
 -- Search in the model. Returns the searches, of which there are two if operands can be exchanged, why they ended, and their counts, also a
 -- plan if none of the first one's own is legal; or nil and why there is no legal plan.
 local function find(bound, device, o, budget, ahead, watch)
   local s = core.search(bound, device, o.tile, budget.measured)
-  local searches, due = {s, core.search(bound, device, o.tile, budget.measured, true)}, core.clock() + AHEAD_SECONDS
-  local ended = run_in_model(searches, budget, watch, ahead and function(running)
-    if core.clock() < due then return end
-    compile_ahead(running, bound, device, ahead)
-    due = core.clock() + AHEAD_SECONDS
-  end)
+  local searches = {s, core.search(bound, device, o.tile, budget.measured, true)}
+  local ended = run_in_model(searches, budget, watch, ahead and function(running) return ahead:step(running, running == s) end)
   local counts = counts_of(searches)
   if counts.found == 0 then
     local plan, lines = nearest(s, bound, device, o.tile)
@@ -475,10 +453,10 @@ local function find(bound, device, o, budget, ahead, watch)
 end
 
 -- searches: takes the searches that are made of other tiles, too. others: further candidates.
-local function measure(searches, others, bound, device, found, counts, o, most, server, watch)
+local function measure(searches, others, bound, device, found, counts, o, most, ahead, watch)
   local s = searches[1]
   return trials.run(s, bound, device, found, {trials = most, seconds = o.seconds, seed = o.seed, fresh = o.fresh, dynamic = o.dynamic,
-    server = server, bound = counts.bound_seconds, others = others, make = function(search, trial)
+    server = ahead.server, early = ahead.rows, bound = counts.bound_seconds, others = others, make = function(search, trial)
       local statements, tile = search:plan(trial)
       return rebuild(bound, device, statements, tile)
     end,
@@ -537,31 +515,22 @@ local function check_flags(o)
   end
 end
 
--- A server of the attached device, which has begun to compile what compares outputs. When it is closed, what is still being compiled is
--- dropped: that, and the kernels in `ahead`.
-local function compiling_server(bound, device, seed, ahead)
-  local server = serve(bound, device, {seed = seed, ahead = ahead})
-  server:prepare()
-  return setmetatable({}, {__index = server, __close = function()
-    for _, compiling in pairs(ahead) do
-      if compiling then compiling:drop() end
-    end
-    server:end_idle()
-  end})
-end
-
 -- Search, then measure. watch: shows the progress.
 local function search(bound, device, found, o, watch)
   local most = math.tointeger(math.min(number(o, "trials", found and MEASURED or SIMULATED), 2^53) // 1)
   -- Where plans are measured, trials counts these.
   local budget = {trials = found and math.maxinteger or most, ends = core.clock() + number(o, "seconds", 60), measured = found ~= nil}
-  local ahead = found and {} or nil
-  local server <close> = found and compiling_server(bound, device, o.seed, ahead) or nil
+  local ahead <close> = found and new_ahead(bound, device, function(s, trial) return rebuild(bound, device, s:plan(trial)) end, o) or nil
   local searches, ended, counts, only = find(bound, device, o, budget, ahead, watch)
   if not searches then return nil, ended end
   if only then return answer(only, counts, ended, endings.repaired, {history = history_of(searches), measurements = {}}) end
   local others = ended ~= "interrupted" and other_plans(searches, bound, device, o) or {}
-  local m = found and ended ~= "interrupted" and measure(searches, others, bound, device, found, counts, o, most, server, watch) or nil
+  local m = nil
+  if found and ended ~= "interrupted" then
+    m = measure(searches, others, bound, device, found, counts, o, most, ahead, watch)
+  elseif ahead and ahead.best then
+    m = {best = ahead.best, results = ahead:results()}
+  end
   local best = m and m.best
   local plan, problems = best and best.plan
   if not plan then plan, problems = best_legal(searches[1], bound, device, o, others) end

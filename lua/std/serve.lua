@@ -73,6 +73,15 @@ function server:prepare(tiles)
   core.compile_wait(0)
 end
 
+-- Is what compares outputs with the reference's sample compiled? Never of programs with additions, whose reference is that of a tile.
+function server:is_prepared()
+  local jobs = self.ahead[SAMPLE] or {}
+  for _, job in ipairs(jobs) do
+    if not job:done() then return false end
+  end
+  return #jobs > 0
+end
+
 function server:wait(seconds) core.compile_wait(seconds) end
 
 function server:end_idle()
@@ -419,6 +428,16 @@ end
 function handle:drop()
   self.server:forget(self)
   if self.compiling then self.compiling:drop() end
+end
+
+-- The row of an item whose script is one of those being compiled ahead; nil if that, or what compares its outputs, is not compiled yet.
+function server:measure_early(item)
+  local compiling = self.begun[item.script]
+  if not (compiling and compiling:done() and self:is_prepared()) then return nil end
+  local h = self:begin(item)
+  local row = h:poll()
+  if not row then h:drop() end
+  return row
 end
 
 -- serve(bound, device, {seed=, limit=, ahead=}) -> a server. ahead: kernels that are being compiled, by script

@@ -122,6 +122,44 @@ t_like '  are a reason to skip a plan' "$(<"$T/out")" "7	skipped	nil	the compile
 t_like '  the reference is computed for the first, and where one does not agree with it' "$(grep -c '^plain_main' "$T/log")" '^[23]$'
 t_is '  what is skipped never runs' "$(grep -c '^gemm_main 190464' "$T/log")" 0
 
+# While the model is searched: the best so far are compiled, and measured until one is right, which no later race measures again.
+cat >"$T/ahead.lua" <<'E'
+dofile(arg[1])
+local order = {6, 5, 3, 2}                              -- what a search has found, best first: one faults, one is wrong
+local found = {}
+for i, n in ipairs(order) do found[i] = {trial = n, priced = true, seconds = 1e-4 + i * 1e-7, traits = {}} end
+local calls, search = 0, {found = function() return found end}
+local ahead <close> = require "millrace.ahead"(bound, device, function(_, n) return plans[n] end, {progress = function(state)
+  calls = calls + 1
+  print("progress", state.trials, #state.results, state.best.score, state.best.plan == plans[3])
+end})
+for _ = 1, 1000 do
+  ahead.due = 0
+  ahead:step(search, arg[2] == "first")
+  if ahead.best then break end
+  require "millrace.core".compile_wait(0.01)
+  if arg[2] ~= "first" then break end
+end
+for _, x in ipairs(ahead.rows) do print(x.item.id, x.row.status, x.row.ms) end
+local candidates = {}
+for i, n in ipairs(order) do candidates[i] = {plan = plans[n], predicted = found[i].seconds, traits = {}} end
+local r = require "millrace.measure"(bound, device, candidates, {server = ahead.server, early = ahead.rows, gain = 0, uncertainty = 0.5,
+  limit = 0.5, alarm = function() end})
+local times, ids = {}, {}
+for _, row in ipairs(r.results) do
+  local script = row.plan:script()
+  times[script] = (times[script] or 0) + 1
+  if ids[row.id] or times[script] > 1 then print("twice", row.id) end
+  ids[row.id] = true
+end
+print(#r.results, r.trials, r.best.plan == plans[3], calls)
+E
+t_cmd 'plans that are measured while the model is searched' 0 "$MILLRACE" "$T/ahead.lua" "$T/plans.lua" first
+t_is '  are tried until one is right' "$(grep -c '^progress.*0.4[0-9]*	true$' "$T/out") $(grep -c '	ok	0.4[0-9]*$' "$T/out")" '1 1'
+t_is '  and are not measured again' "$(tail -n 1 "$T/out") $(grep -c twice "$T/out")" '4	4	true	1 0'
+t_cmd 'plans of a second search' 0 "$MILLRACE" "$T/ahead.lua" "$T/plans.lua" second
+t_out '  are not' <<<'4	4	true	0'
+
 # Kernels that are fast as they leave an element out.
 for how in corner inside; do
 	FAKE_CUDA_KERNELS="$b2=500 $b3=$how $b4=410 $b5=420" t_cmd "one that leaves out an element: $how" 0 "$MILLRACE" -e \
