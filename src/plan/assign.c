@@ -329,7 +329,11 @@ int plan_own_tiles(struct arena *a, const struct plan *p, int phase)
 		if (x->phase == phase && x->loop == NONE && plan_scope(p, b) == SCOPE_SHARED)
 			versions = max_i64(versions, p->versions[b]);
 	}
-	return (int)max_i64(1, min_i64(versions, p->graph->grids[phase].total / (2 * plan_eus(p, phase))));
+	if (versions >= ceil_div(p->graph->grids[phase].total, plan_eus(p, phase)))
+		versions = p->graph->grids[phase].total / plan_eus(p, phase);
+	else
+		versions = min_i64(versions, p->graph->grids[phase].total / (2 * plan_eus(p, phase)));
+	return (int)max_i64(1, versions);
 }
 
 int64_t *plan_order_tiles(struct arena *a, const struct plan *p, int phase)

@@ -35,7 +35,7 @@ void plan_assign_tiles(struct arena *a, const struct plan *p, int phase, struct 
 int64_t *plan_order_tiles(struct arena *a, const struct plan *p, int phase);
 
 /* How many rounds: an EU need not ask for its first tile, nor, where all tiles have the same work, for those that it begins to load
- * at once, as many as rings have versions; half of its tiles at most. */
+ * at once, as many as rings have versions: half of its tiles at most, unless rings hold all. */
 int plan_own_tiles(struct arena *a, const struct plan *p, int phase);
 
 /* Does EU u get the tiles u, u + n, u + 2 n, ... of the grid, of n EUs, in this order, at the sizes of the plan, which are those of

@@ -207,8 +207,8 @@ static bool is_new_tile(const struct engine *e, const struct lane_run *l, struct
 static void enter_tile(struct lane_run *l, const struct step *step)
 {
 	if (l->tile >= 0) {
-		l->ready += l->tile_cost;
-		if (l->asks) {		/* at the end of a tile for the number that it hands on at the end of the next one */
+		l->ready += l->tile_cost + (step->tile >= l->own ? l->number : 0);
+		if (l->asks && step->tile >= l->own) {	/* at the end of a tile for the number that it hands on at the end of the next one */
 			l->ready = max_i64(l->ready, l->asked + l->asks);
 			l->asked = l->ready;
 		}

@@ -209,14 +209,14 @@ static int64_t iteration_var(const struct num_env *env, enum var v, int of)
 		v == VAR_J || v == VAR_I ? t->iteration : 0;
 }
 
-/* The number of iterations that fulfil the condition, which are the first ones: bisection. */
-static int64_t interior_iterations(struct loop_iteration *t, const struct num *unmasked)
+/* The number of iterations that fulfil the condition `unmasked`, which are the first ones: bisection. */
+static int64_t interior_iterations(struct loop_iteration *t, const struct role_op *o)
 {
 	int64_t least = 0, most = t->trips;
 
 	while (least < most) {
 		t->iteration = least + (most - least) / 2;
-		if (num_value(unmasked, &t->env))
+		if (num_value(o->u.region.unmasked, &t->env))
 			least = t->iteration + 1;
 		else
 			most = t->iteration;
@@ -224,17 +224,16 @@ static int64_t interior_iterations(struct loop_iteration *t, const struct num *u
 	return least;
 }
 
-/* The share of the loop's iterations that are interior, in a sample of tiles that is spread over all axes. */
-static double interior_share(const struct reader *r, const struct role_op *o)
+/* Of a sample of tiles that is spread over all axes: the iterations of a loop for which count(t, o) counts some, as a share of all.
+ * `count` finds what is known of the loop in a tile in *t. */
+static double iterations_share(const struct reader *r, const struct role_op *o, int loop,
+	int64_t (*count)(struct loop_iteration *t, const struct role_op *o))
 {
 	const struct grid *grid = &r->graph->grids[r->number];
-	int64_t n = min_i64(grid->total, TILES_SAMPLE), interior = 0, all = 0;
+	int64_t n = min_i64(grid->total, TILES_SAMPLE), counted = 0, all = 0;
 	struct axis_ranges at;
-	struct loop_iteration t = { .env.var = iteration_var, .program = r->graph->program, .at = &at, .loop =
-		o->u.region.of };
+	struct loop_iteration t = { .env.var = iteration_var, .program = r->graph->program, .at = &at, .loop = loop };
 
-	if (t.loop == NONE)
-		return 0;
 	for (int64_t i = 0; i < n; i++) {
 		int64_t last, tile = n < grid->total ? i * SCATTER % grid->total : i;
 
@@ -242,10 +241,23 @@ static double interior_share(const struct reader *r, const struct role_op *o)
 		visited_iterations(&r->graph->extents, t.loop, &at, &t.first, &last);
 		t.end = typical_end(&r->graph->extents, t.loop, &at);
 		t.trips = max_i64(last - t.first, 0);
-		interior += interior_iterations(&t, o->u.region.unmasked);
+		counted += count(&t, o);
 		all += t.trips;
 	}
-	return all > 0 ? (double)interior / (double)all : 0;
+	return all > 0 ? (double)counted / (double)all : 0;
+}
+
+/* The share of the loop's iterations that are interior. */
+static double interior_share(const struct reader *r, const struct role_op *o)
+{
+	return o->u.region.of == NONE ? 0 : iterations_share(r, o, o->u.region.of, interior_iterations);
+}
+
+/* Is the last iteration the one in which a length ends within a tile? A length that is a multiple of the tile has none. */
+static int64_t ending_iterations(struct loop_iteration *t, const struct role_op *o)
+{
+	t->iteration = t->trips - 1;
+	return t->trips > 0 && num_value(o->u.region.when, &t->env) ? 1 : 0;
 }
 
 /* A condition inside an sTask holds once per run of its loop: at the beginning or at the end. Outside of
@@ -257,8 +269,8 @@ static void read_if(struct reader *r, const struct role_op *o)
 
 	if (o->u.region.section == SECTION_SKIP)
 		return;
-	if (o->u.region.section == SECTION_LENGTH) {	/* once in a run threads do the work of the engine */
-		double runs = r->in.runs, once = runs / mean_trips(r, r->graph->tasks.v[r->task].loop);
+	if (o->u.region.section == SECTION_LENGTH) {	/* in such iterations threads do the work of the engine */
+		double runs = r->in.runs, once = runs * iterations_share(r, o, r->graph->tasks.v[r->task].loop, ending_iterations);
 
 		r->in.runs = once;
 		r->ends = true;
@@ -340,10 +352,10 @@ static void read_number(struct reader *r, const struct role_op *o)
 {
 	const struct vdevice *d = r->context.device;
 
-	r->lane->tile += d->wait_cost + d->warp_cost + d->tell_cost + SHARED_READ;
+	r->lane->number += d->wait_cost + d->warp_cost + d->tell_cost + SHARED_READ;
 	if (!o->u.region.asks)
 		return;
-	r->lane->tile += d->wait_cost + d->tell_cost + d->warp_cost + d->flag_latency;
+	r->lane->number += d->wait_cost + d->tell_cost + d->warp_cost + d->flag_latency;
 	r->lane->asks = d->global_latency;
 }
 
@@ -540,7 +552,7 @@ void price_add(struct price *x, const struct plan *own, int phase, const struct 
 
 		r.context.warps = role->warps;
 		r.lane = &ph->lanes[role->lane];
-		*r.lane = (struct lane_price){ .drain = NONE, .handover = NONE,
+		*r.lane = (struct lane_price){ .drain = NONE, .handover = NONE, .own = p->taken.own,
 			.groups = role->warps % GROUP_WARPS ? 1 : role->warps / GROUP_WARPS };
 		r.in = (struct nesting){ .runs = 1 };
 		r.handovers = 0;

@@ -84,7 +84,10 @@ struct lane_price {
 	double end;			/* cycles after the last tile */
 	int handover;			/* a replica begins a tile when the one that has the tile before has issued this
 					 * sTask; NONE: it does not wait */
-	double asks;			/* it asks for the number of each tile, which takes so many cycles to come; 0: it does not */
+	/* Blocks take tiles by a counter, but for the first `own` of each: cycles for the number of a tile; and how many it takes to
+	 * come, for the lane that asks for it. 0: they do not, or it does not. */
+	double number, asks;
+	int own;
 };
 
 struct phase_price {

@@ -172,6 +172,7 @@ static void build_lane(struct steps *s, struct lane_run *l, int lane, int replic
 
 	*l = (struct lane_run){ .signals_late = price != NULL, .lane = lane, .replica = replica, .tile = -1,
 		.tile_cost = cycles_to_ticks(p->device->tile_overhead + (price ? price->tile : 0)),
+		.number = cycles_to_ticks(price ? price->number : 0), .own = price ? price->own : 0,
 		.asks = cycles_to_ticks(price ? price->asks : 0),
 		.end_cost = cycles_to_ticks(price ? price->end : 0), .tile_drain = price ? price->drain : NONE,
 		.drained_task = NONE, .done = NONE, .must_complete = -1, .products = ARENA_ARRAY(s->a, PRODUCTS_KEPT, struct product),

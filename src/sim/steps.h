@@ -92,7 +92,8 @@ struct product {
 struct lane_run {
 	int lane, replica;
 	int64_t tile_cost, end_cost;	/* ticks between tiles, and after the last one */
-	int64_t asks, asked;		/* ticks that the number of a tile takes to come, 0: it does not ask; when it asked */
+	int64_t number, own;		/* ticks for the number of a tile, from tile `own` on */
+	int64_t asks, asked;		/* ticks that the number takes to come, 0: it does not ask; when it asked */
 	int tile_drain;			/* products that may be in flight when a tile begins; NONE: any */
 	struct product *products;	/* ring of the last products, at least those not signaled */
 	int64_t capacity;		/* of the ring */

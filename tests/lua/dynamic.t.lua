@@ -114,15 +114,24 @@ local function rows(program, m, n, eus, versions)
   return p
 end
 
-for _, case in ipairs{{40, 1, 3}, {40, 3, 1}, {40, 7, 5}, {7, 7, 2}, {8, 7, 2}, {13, 7, 8}, {14, 7, 8}, {15, 7, 8}, {300, 2, 8}} do
+for _, case in ipairs{{40, 1, 3}, {40, 3, 1}, {40, 7, 5}, {7, 7, 2}, {8, 7, 2}, {13, 7, 8}, {14, 7, 8}, {15, 7, 8}, {20, 7, 2}, {20, 7, 3}, {21, 7, 3}, {300, 2, 8}} do
   local m, eus, versions = table.unpack(case)
   local text = right(("copy of %d rows, %d EUs, %d versions"):format(m, eus, versions), rows(copy, m, 128, eus, versions))
   if text then
     tap.ok(not text:find("order[", 1, true) and not text:find("start", 1, true), "  the numbers are the tiles")
-    local own = math.max(1, math.min(versions, m // (2 * eus)))
+    local own = math.max(1, versions * eus >= m and m // eus or math.min(versions, m // (2 * eus)))
     local numbers = math.max(0, m - own * eus) + eus
     tap.like(text, ("tile_ask%%(counter, %d%%)"):format(numbers - 1), "  as many numbers as tiles that are asked for, and blocks")
   end
+end
+
+for _, case in ipairs{{21, 7, 3}, {20, 7, 3}} do
+  local m, eus, versions = table.unpack(case)
+  local p = rows(copy, m, 128, eus, versions)
+  local counted = p:simulate().cycles
+  p:grid{dynamic = false}
+  local more = counted - p:simulate().cycles
+  tap.ok(more < 300, ("copy of %d rows, %d EUs, %d versions: an EU does not wait for numbers of tiles that it begins with"):format(m, eus, versions), more)
 end
 
 local softmax = mr.program("softmax", function(p)

@@ -464,6 +464,9 @@ tap.like(flat(short.graph), "loop n, 0 to 10 iterations by its length, 5 assumed
 local ratio = short:simulate().cycles / long:simulate().cycles
 tap.ok(ratio > 0.4 and ratio < 0.75, "half of the length takes about half of the time", ratio)
 tap.is(short.graph.flops * 2, long.graph.flops, "and half of the work")
+local complete = planned(programs.attention{b = 4, m = 64, n = 640, d = 64, typical = 320}):simulate().cycles
+tap.ok(short:simulate().cycles > 1.03 * complete, "a tile within which the length ends is copied by threads, which takes longer",
+  short:simulate().cycles .. ", " .. complete)
 tap.like(tostring(full), "loop n length Length%[b%]\n", "a program is printed with its length")
 tap.like(tostring(half), "loop n length Length%[b%] typical 300\n", "and with what is typical")
 
