@@ -22,7 +22,9 @@ struct host_copy {
 	int64_t row, rows;		/* the next row; how many there are */
 	struct host_access who;		/* its time increases with each copy in the same slot */
 	uint32_t *clock;
-	const uint32_t *fenced;		/* the starting thread's clock at its last fence; NULL: no fence */
+	uint32_t *fenced;		/* what the starting thread knew at its last fence; in race mode */
+	bool has_fenced;		/* that thread */
+	bool within;			/* its block, and nothing of another */
 };
 
 /* A store that its thread has not waited for. */
@@ -111,7 +113,7 @@ static inline void host_copy_one_row(const struct host_copy *c, int64_t row)
 {
 	const struct host_map *m = c->map;
 	struct host_actor actor = { .who = c->who, .clock = host_racing() ? c->clock : NULL,
-		.fenced = c->fenced, .async = true };
+		.fenced = c->has_fenced ? c->fenced : NULL, .within = c->within, .async = true };
 	int64_t offset, width = m->box[0] * m->element_bytes, n = 16 / m->element_bytes;
 	bool inside = host_copy_row(c, row, &offset);
 
@@ -182,8 +184,7 @@ static inline struct host_copy *host_copy_make(uint32_t to, const struct host_ma
 	struct host_access who = { .task = t->task, .iteration = t->iteration, .time = c->who.time + 1,
 		.thread = host_copy_entry((int)(c - host_engine.copy)) };
 
-	*c = (struct host_copy){ .map = map, .to = to, .clock = c->clock, .rows = 1, .who = who,
-		.fenced = t->fence_seen };
+	*c = (struct host_copy){ .map = map, .to = to, .clock = c->clock, .fenced = c->fenced, .rows = 1, .who = who };
 	host_engine.busy[c - host_engine.copy] = true;
 	if (rank != map->rank)
 		host_fail("a copy by %d coordinates of a tensor of rank %d", rank, map->rank);
@@ -195,6 +196,11 @@ static inline struct host_copy *host_copy_make(uint32_t to, const struct host_ma
 		c->clock = c->clock ? c->clock : host_clock_new();
 		host_clock_copy(c->clock, t->clock);
 		c->clock[who.thread] = who.time;
+		c->has_fenced = t->fence_seen != NULL;
+		c->within = to / host_shared.window == host_rank();
+		c->fenced = c->fenced ? c->fenced : host_clock_new();
+		if (c->has_fenced)	/* that clock goes on while the copy is under way */
+			host_clock_copy(c->fenced, t->fence_seen);
 	}
 	if (host_offset(to) < 0 || to % host_shared.window + c->rows * map->box[0] *
 	    map->element_bytes > host_shared.end)

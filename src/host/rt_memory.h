@@ -9,7 +9,8 @@
  * that knows of the copy's end and then starts the asynchronous access; this is checked in race mode only.
  *
  * The other way round, in race mode: the asynchronous proxy may overwrite what a thread read by ordinary loads only
- * after a fence by that thread. Else loads may still be under way, whatever the thread has signaled since.
+ * after a fence by that thread, or by the thread that starts the asynchronous access, once it knows of the read, and in its own block. Else
+ * loads may still be under way, whatever the thread has signaled since.
  *
  * In race mode, vector clocks tell which accesses are ordered (FastTrack, Flanagan and Freund, PLDI 2009). Each thread
  * has a clock, and so has each warpgroup's queue of matrix instructions and each copy in flight. An access is ordered
@@ -51,6 +52,7 @@ struct host_actor {
 	struct host_access who;
 	const uint32_t *clock;		/* NULL unless in race mode */
 	const uint32_t *fenced;		/* async: the clock of the starting thread at its last fence */
+	bool within;			/* async: all that it accesses is of that thread's block */
 	bool async;
 };
 
@@ -300,7 +302,8 @@ static inline void host_watch_write(struct host_unit *u, const struct host_actor
 
 		if (!host_before(r, a->clock))
 			host_race(&a->who, "overwrites", r, "reads", at);
-		if (a->async && host_is_ordinary(r) && !host_knows_fence(r->thread, r->fences, a->clock))
+		if (a->async && host_is_ordinary(r) && !host_knows_fence(r->thread, r->fences, a->clock) &&
+		    !(a->fenced && a->within && r->time <= a->fenced[r->thread]))
 			host_unfenced(a, "overwrites", r->thread, r, "read", at);
 	}
 	u->nreads = 0;

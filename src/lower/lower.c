@@ -360,6 +360,7 @@ const struct pass_info lower_passes[OPTION_COUNT] = {
 #include "lower/passes.def"
 #undef PASS
 	{ "partial_sums", true, "shapes and rings", "the threads of a row each add up their own part of a sum" },
+	{ "load_fences", true, "the tree of each lane", "the lane that has the copy engine fill a slot again fences, not those who have read it" },
 };
 
 enum err_code lower_plan(struct mem *mem, const struct plan *p, int phase, const struct stop *stop,

@@ -13,6 +13,7 @@ enum pass_id {
 	PASS_COUNT,
 	PASSES_PROVEN = PASS_SPECIALIZE,	/* so many make the tree that verify and sim read */
 	PARTIAL_SUMS = PASS_COUNT,	/* sums stay with their threads (layout/partial.c) */
+	LOAD_FENCES,			/* lanes that load fence for those that have read (select/fences.c) */
 	OPTION_COUNT
 };
 struct pass_info {

@@ -3,6 +3,13 @@
 
 #include <string.h>
 
+/* Has the warp that has the engine overwrite what was read fenced since it knows of that? The engine then writes behind it, as the
+ * fence is on the path from one to the other. For what threads wrote they fence themselves. */
+static bool fenced_by_issuer(const struct play *p, const struct access *x, const struct access *old)
+{
+	return !old->writes && x->within && p->warp[x->by].fenced[old->of] >= old->until;
+}
+
 /* An error unless `old` happened before x, whose warp has this vector clock, and is visible to it: with a fence of the
  * proxy in between, where an engine does x and threads did `old`. */
 static enum err_code check_order(const struct play *p, int cell, const struct access *x,
@@ -23,7 +30,7 @@ static enum err_code check_order(const struct play *p, int cell, const struct ac
 			old->writes ? "write" : "read");
 	/* a cp.async (copied) is no access by the async proxy: it may overwrite what threads have read once that is signaled */
 	if (by_engine && old->warp != NONE && (old->writes || !x->copied) &&
-	    (!old->fence || clock[component(old->warp, EVENTS)] < old->fence))
+	    (!old->fence || clock[component(old->warp, EVENTS)] < old->fence) && !fenced_by_issuer(p, x, old))
 		return err_set(p->e, ERR_ILLEGAL, play_line(p, x->instance), "%s %s '%s' by an engine, without a fence "
 			"after %s %s it", play_name(p, x->instance), verb, buffer, play_name(p, old->instance),
 			old->writes ? "wrote" : "read");

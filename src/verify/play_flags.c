@@ -129,8 +129,8 @@ static enum err_code copy_to(struct play *p, int block, struct warp *w, const st
 
 	TRY(check_parity(p, w, flag, a->n, a->instance, "copies for"));
 	TRY(play_add_access(p, block, w, a->to, (struct access){ .of = barrier_of(p, flag, a->n),
-		.until = a->n / depth_of(p, flag) + 1, .instance = a->instance, .warp = NONE,
-		.copied = a->kind == ACT_COPY_THREADS, .writes = true }));
+		.until = a->n / depth_of(p, flag) + 1, .instance = a->instance, .warp = NONE, .by = warp_index(p, w),
+		.within = block == w->block, .copied = a->kind == ACT_COPY_THREADS, .writes = true }));
 	struct generation_state *ph = generation_at(p, flag, a->n);
 	join(p, ph->clock, w->clock);
 	ph->copies++;

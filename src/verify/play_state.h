@@ -23,6 +23,7 @@ struct access {
 	int fence;			/* event of the first fence of that warp after it; 0: none yet */
 	int by;				/* the warp that did or issued it */
 	bool peer;			/* of a cell of another block */
+	bool within;			/* by an engine, in the block of the warp that issued it */
 	bool copied;			/* by copies that threads do not wait for */
 	bool writes, sums;
 	bool initial;			/* it writes an initial value, of no instance */

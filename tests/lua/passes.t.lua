@@ -53,7 +53,7 @@ tap.refuses(plan .. [[plan:kernel{after = "peal"}]],
 tap.refuses(plan .. [[plan:kernel{after = "partial_sums"}]],
   "user.lua:1: kernel: there is no pass 'partial_sums' that makes a tree (known: " .. trees .. ")")
 tap.refuses(plan .. [[plan:compile{without = {"peel"}}]],
-  "user.lua:1: compile: there is no pass 'peel' that can be left out (known: hoist, unmask, merge, partial_sums)")
+  "user.lua:1: compile: there is no pass 'peel' that can be left out (known: hoist, unmask, merge, partial_sums, load_fences)")
 local merged = shown.merge[1]:compile{text = true}.source
 local apart = shown.merge[1]:compile{text = true, without = {"merge"}}.source
 tap.ok(merged:find("lanes c0, c1 ", 1, true) and not apart:find("lanes c0", 1, true) and apart:find("lane c1 ", 1, true),

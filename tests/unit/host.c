@@ -96,7 +96,7 @@ static void refuses(struct bench *b, bool race, bool all, const char *words, con
  * columns. */
 static const char ring_text[] =
 	"#include \"millrace_host.h\"\n"
-	"struct ring_options { int trips, expect, waits, arrives, unfenced; };\n"
+	"struct ring_options { int trips, expect, waits, arrives, unfenced, issuer; };\n"
 	"KERNEL(ring, 160)(MAP map, float *out, const struct ring_options *o)\n"
 	"{\n"
 	"	const u32 shared = shared_base(), full = shared + 4096, empty = shared + 4096 + 16;\n"
@@ -109,12 +109,15 @@ static const char ring_text[] =
 	"	if (THREAD >= 128) {\n"
 	"		LOOP (int i = 0; i < o->trips; i++) {\n"
 	"			AT(\"load\", i);\n"
+	"			if (o->issuer == 1) fence_async();\n"
 	"			if (i >= 2) flag_wait(empty + 8 * (i % 2), i / 2 - 1);\n"
+	"			if (o->issuer == 2 || (o->issuer == 3 && THREAD != 128)) fence_async();\n"
 	"			WARP_SYNC();\n"
 	"			if (THREAD == 128) {\n"
 	"				flag_expect(full + 8 * (i % 2), o->expect);\n"
 	"				tma_load_2d(shared + 2048 * (i % 2), &map, full + 8 * (i % 2), 0, 16 * i);\n"
 	"			}\n"
+	"			if (o->issuer == 4) fence_async();\n"
 	"		}\n"
 	"		return;\n"
 	"	}\n"
@@ -126,7 +129,7 @@ static const char ring_text[] =
 	"			u32 a = shared + 2048 * (i % 2) + 128 * r + 4 * (THREAD % 32);\n"
 	"			sum += shared_f32(a ^ (r % 8) << 4);\n"
 	"		}\n"
-	"		if (THREAD != o->unfenced) fence_async();\n"
+	"		if (THREAD != o->unfenced && !o->issuer) fence_async();\n"
 	"		WARP_SYNC();\n"
 	"		if (THREAD % 32 == 0) EACH(n, o->arrives) host_rt->flag_arrive(empty + 8 * (i % 2), 0);\n"
 	"	}\n"
@@ -137,7 +140,9 @@ static const char ring_text[] =
 enum { RING_TRIPS = 7, RING_ROWS = 16 * RING_TRIPS - 3 };
 
 static float ring_data[RING_ROWS][32], ring_out[2][128];
-static struct { int trips, expect, waits, arrives, unfenced; } ring_options;
+/* unfenced: a reader without a fence. issuer: no reader has one, but threads that issue copies, before they wait for readers (1), behind that
+ * (2), all but the one that issues (3), or behind the copy (4). */
+static struct { int trips, expect, waits, arrives, unfenced, issuer; } ring_options;
 
 static void ring_bench(struct bench *b)
 {
@@ -177,6 +182,7 @@ static void set_ring(int expect, int waits, int arrives)
 	ring_options.waits = waits;
 	ring_options.arrives = arrives;
 	ring_options.unfenced = -1;	/* no thread */
+	ring_options.issuer = 0;
 }
 
 static void test_ring(void)
@@ -212,6 +218,18 @@ static void test_ring(void)
 	ring_options.unfenced = 77;
 	refuses(&b, true, true, "asynchronously, which thread 77 read in 'use' iteration 0 without a fence",
 		"a copy over what a thread has read without a fence");
+	set_ring(2048, 1, 1);
+	ring_options.issuer = 2;
+	bad = 0;
+	for (uint64_t seed = 0; seed < SEEDS; seed++)
+		bad += play(&b, seed, true) || ring_mistakes();
+	is_int(bad, 0, "... which the thread that issues the copy may have, once it knows of the reads");
+	for (int i = 1; i <= 4; i++) {
+		ring_options.issuer = i;
+		if (i != 2)
+			refuses(&b, true, true, "read in 'use' iteration 0 without a fence", i == 1 ? "  but not before" :
+				i == 3 ? "  nor another thread of its warp" : "  nor behind the copy");
+	}
 	bench_free(&b);
 }
 

@@ -33,28 +33,16 @@ static enum err_code select_operations(struct lowering *c, const struct kentry *
 	return select_store(c, x, e);
 }
 
-/* Does the copy engine fill the buffer's slots, or those of a buffer that it is an alias of? */
-static bool is_filled_by_engine(const struct lowering *c, int buffer)
-{
-	for (int i = 0; i < c->k->rings.n; i++)
-		if (c->k->rings.v[i].engine && c->k->rings.v[i].offset == ring_of(c, buffer)->offset)
-			return true;
-	return false;
-}
-
-/* Do threads read, in the body's operations from that one on, a slot that the copy engine fills? Asynchronous products
- * and stores by the copy engine read through the async proxy, and need no fence; a copy by the engine whose coordinates
+/* Do threads read, in the body's operations from that one on, a slot that the copy engine fills, and are to fence? Asynchronous
+ * products and stores by the copy engine read through the async proxy, and need no fence; a copy by the engine whose coordinates
  * are values has one inside (emit/print_move.c). */
 static bool reads_filled_slot(const struct lowering *c, const struct role_body *b, int from)
 {
 	for (int i = from; i < b->v.n; i++) {
 		const struct role_op *o = b->v.v[i];
-		bool is_async = o->what == DO_STORE_BOXES || o->what == DO_LOAD_BOXES ||
-			(o->what == DO_PRODUCT && o->u.product.form.by->async);
 
-		for (int k = 0; k < o->touches.n && !is_async; k++)
-			if (o->touches.v[k].how == TOUCH_READ && o->touches.v[k].what == TOUCH_SLOT &&
-			    is_filled_by_engine(c, o->touches.v[k].of))
+		for (int k = 0; k < o->touches.n; k++)
+			if (reads_by_threads(o, &o->touches.v[k]) && readers_fence(c, o->touches.v[k].of))
 				return true;
 		if (role_is_region(o->what) && (reads_filled_slot(c, &o->u.region.body, 0) ||
 		    reads_filled_slot(c, &o->u.region.other, 0)))
@@ -93,9 +81,8 @@ static void remove_op(struct role_body *b, const struct role_op *o)
 	b->v.n = n;
 }
 
-/* The copy engine may fill a slot again once the sTask is signaled. Only a fence by each thread orders what it reads by
- * ordinary loads before what the engine writes: when a thread signals, its loads may still be under way (PTX ISA,
- * "Async proxy"). If the lane has signaled nothing since the fence of an earlier sTask, that one is deleted: this one
+/* The copy engine may fill a slot again once the sTask is signaled. Unless the lane that has it do so fences (fences.c), each thread
+ * fences behind what it reads by ordinary loads. If the lane has signaled nothing since the fence of an earlier sTask, that one is deleted: this one
  * covers its reads, too. */
 static bool fence_reads(struct lowering *c, int from)
 {

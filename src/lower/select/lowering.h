@@ -313,6 +313,14 @@ static inline const struct ring *ring_of(const struct lowering *c, int buffer)
 {
 	return &c->k->rings.v[c->k->ring_of[buffer]];
 }
+
+/* fences.c. Do threads that read the buffer's slots by ordinary loads fence before they signal that, as the copy engine fills these slots,
+ * or those of an alias? */
+bool readers_fence(const struct lowering *c, int buffer);
+/* Does the operation read a slot by ordinary loads of threads? */
+bool reads_by_threads(const struct role_op *o, const struct touch *t);
+/* Adds the fences of lanes that load, once the trees of all lanes have real operations. */
+void fence_loads(struct lowering *c);
 static inline bool in_lane(const struct lowering *c, int task)
 {
 	return c->plan->entries.v[plan_entry_of(c->plan, task)].lane == c->lane->lane;

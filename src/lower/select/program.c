@@ -240,6 +240,8 @@ enum err_code lower_body(struct kernel *k, struct err *e)
 		}
 		TRY(code);
 	}
+	if (!k->passes || k->passes > PASS_SELECT)
+		fence_loads(&c);
 	add_counters(k, c.r);
 	c.r->meetings = k->meetings.numbers;
 	c.r->why_flags = k->meetings.why_not;
