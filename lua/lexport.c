@@ -18,9 +18,6 @@ static int export_l(lua_State *L)
 
 	if (b->traced)
 		throw_msg(L, "export: a traced kernel needs memory for its stamps: export the kernel that was traced");
-	if (b->plan->grid.dynamic)
-		throw_msg(L, "export: a kernel whose blocks take tiles by a counter needs a counter of its own for each launch that is under "
-			"way, which exported launchers do not give it: export the plan with plan:grid{dynamic=false}");
 	for (int i = 0; i < b->graph->program->tensors.n; i++)
 		if (b->backend == BACKEND_HOST && b->graph->program->tensors.v[i].by_address)
 			throw_msg(L,

@@ -309,9 +309,10 @@ static void put_phase(const struct export_kit *k, const struct built_phase *b, i
 		buf_printf(&t->phases, "\t{ \"%s\", binary_%s, %d, %lld, params_%s, %d, &grid_%s },\n", s->entry, name,
 			s->threads, (long long)s->shared_bytes, name, s->params.n, name);
 	else
-		buf_printf(&t->phases, "\t{ \"%s\", binary_%s, %d, %d, %lld, params_%s, %d, order_%s, start_%s, "
-		"%lld, %d },\n", s->entry, name, d.eus, s->threads, (long long)s->shared_bytes, name,
-		s->params.n, name, name, (long long)d.total, d.eus + 1);
+		buf_printf(&t->phases, "\t{ \"%s\", binary_%s, %d, %d, %lld, params_%s, %d, order_%s, %s },\n", s->entry,
+			name, d.eus, s->threads, (long long)s->shared_bytes, name, s->params.n, name, k->plan->grid.dynamic ?
+			arena_strf(k->a, "%lld", (long long)d.total) :
+			arena_strf(k->a, "start_%s, %lld, %d", name, (long long)d.total, d.eus + 1));
 	buf_printf(python, "    {\n        \"entry\": \"%s\", \"binary\": \"%s%s\",\n"
 		"        \"grid\": %d, \"threads\": %d, \"smem\": %lld,\n        \"params\": (\n",
 		s->entry, export_stem(k, i), k->names->binary, d.eus, s->threads, (long long)s->shared_bytes);
@@ -322,7 +323,8 @@ static void put_phase(const struct export_kit *k, const struct built_phase *b, i
 		python_groups(k, i, python);
 	} else {
 		python_tiles(python, "order", d.order, d.total);
-		python_tiles(python, "start", d.start, d.eus + 1);
+		if (!k->plan->grid.dynamic)
+			python_tiles(python, "start", d.start, d.eus + 1);
 	}
 	buf_puts(python, "    },\n");
 }

@@ -63,9 +63,9 @@ static void put_phase(struct export_kit *k, const struct source *s, int i, struc
 			s->cluster,
 			s->threads, (long long)s->shared_bytes, name, s->params.n, name);
 	else
-		buf_printf(&t->phases, "\t{ run_%s, %d, %d, %d, %lld, params_%s, %d, order_%s, start_%s },\n",
-			s->entry, d.eus,
-			s->cluster, s->threads, (long long)s->shared_bytes, name, s->params.n, name, name);
+		buf_printf(&t->phases, "\t{ run_%s, %d, %d, %d, %lld, params_%s, %d, order_%s%s },\n", s->entry, d.eus,
+			s->cluster, s->threads, (long long)s->shared_bytes, name, s->params.n, name,
+			k->plan->grid.dynamic ? "" : arena_strf(k->a, ", start_%s", name));
 	buf_printf(objects, "%s%s_kernel.o", i ? " " : "", stem);
 	/* -D, because each text defines the same function; -w, because generated text has warnings */
 	buf_printf(rules, "%s_kernel.o: %s_kernel.c\n\t$(CC) $(CFLAGS) $(FLAGS) -w -D%s=run_%s -c -o $@ $<\n", stem,

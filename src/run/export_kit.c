@@ -5,6 +5,7 @@
 
 #include "base/files.h"
 #include "plan/cluster.h"
+#include "plan/sized.h"
 
 /* identifiers -------------------------------------------------------------- */
 
@@ -225,7 +226,9 @@ static size_t condition_at(const struct export_kit *k, const char *s, bool *hold
 {
 	const struct { const char *word; bool holds; } conditions[] = { { "@ANY@", k->nsizes > 0 },
 		{ "@FIXED@", !k->nsizes }, { "@CUDA@", k->names && !k->hip }, { "@HIP@", k->hip },
-		{ "@EARLY@", k->early }, { "@CHIPLETS@", k->plan->grid.chiplets > 1 }, { "@ROUND@", k->plan->grid.chiplets <= 1 } };
+		{ "@EARLY@", k->early }, { "@COUNTED@", k->plan->grid.dynamic },
+		{ "@UNCOUNTED@", !k->plan->grid.dynamic }, { "@TABLED@", !k->nsizes && !k->plan->grid.dynamic },
+		{ "@CHIPLETS@", k->plan->grid.chiplets > 1 }, { "@ROUND@", k->plan->grid.chiplets <= 1 } };
 
 	for (int i = 0; i < LEN(conditions); i++) {
 		*holds = conditions[i].holds;
@@ -306,6 +309,7 @@ void export_size_words(struct export_kit *k)
 	export_word(k, "SIZES_TOO", k->nsizes ? ", sizes" : "");
 	export_word(k, "ATFIRST", k->early ? "[:1]" : "");
 	export_word(k, "BLOCKS", k->nsizes ? "t->grid[i]" : "p->grid");
+	export_word(k, "COUNTER_TOO", k->plan->grid.dynamic ? ", counter" : "");
 	export_word(k, "GRID", k->nsizes ? "grid" : "p[\"grid\"]");
 	export_word(k, "FIRSTSIZE", k->nsizes ? k->p->axes.v[k->sizes[0]].name : "");
 	export_word(k, "LOADSIZES", load.text);
@@ -426,9 +430,10 @@ void export_phase(const struct export_kit *k, const struct source *s, int phase,
 		put_groups(k, t, phase, tiles);
 		return;
 	}
-	plan_assign_tiles(k->a, k->plan, phase, tiles);
+	plan_launch_tiles(k->a, k->plan, phase, tiles);
 	put_tiles(t, "order", name, tiles->order, tiles->total);
-	put_tiles(t, "start", name, tiles->start, tiles->eus + 1);
+	if (!k->plan->grid.dynamic)	/* else the launcher has a counter instead */
+		put_tiles(t, "start", name, tiles->start, tiles->eus + 1);
 }
 
 enum err_code export_write(const struct export_set *set, const char *dir, struct arena *a, struct err *e)

@@ -29,14 +29,16 @@ NVRTC_ONLY_SYMBOLS(DECLARE)
 PUBLIC int cuDevicePrimaryCtxRelease_v2(int device);
 PUBLIC int cuCtxGetDevice(int *device);
 PUBLIC int cuMemcpyHtoD_v2(device_ptr to, const void *from, size_t bytes);
+PUBLIC int cuMemsetD32Async(device_ptr to, unsigned value, size_t n, struct CUstream_st *stream);
 PUBLIC int cuStreamIsCapturing(struct CUstream_st *stream, int *status);
+PUBLIC int cuStreamGetId(struct CUstream_st *stream, unsigned long long *id);
 PUBLIC int cuMemAllocAsync(device_ptr *p, size_t bytes, struct CUstream_st *stream);
 PUBLIC int cuMemFreeAsync(device_ptr p, struct CUstream_st *stream);
 PUBLIC int cuLaunchKernel(struct CUfunc_st *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
 	unsigned by, unsigned bz, unsigned shared, struct CUstream_st *stream, void **params,
 	void **extra);
 
-enum { FUNCTIONS_MOST = 16, MEMORIES_MOST = 64, MAPS_MOST = 64, MAP_TEXT = 512 };
+enum { FUNCTIONS_MOST = 16, MEMORIES_MOST = 64, MAPS_MOST = 64, MAP_TEXT = 512, COUNTERS_LEAST = 1 << 16 };
 
 struct CUfunc_st {
 	char name[128];
@@ -216,6 +218,24 @@ int cuMemcpyHtoD_v2(device_ptr to, const void *from, size_t bytes)
 	return code;
 }
 
+int cuMemsetD32Async(device_ptr to, unsigned value, size_t n, struct CUstream_st *stream)
+{
+	int code = fails("cuMemsetD32Async");
+
+	for (size_t i = 0; i < n && !code; i++)
+		((unsigned *)(uintptr_t)to)[i] = value;
+	if (!code)
+		fprintf(record(), "set %zu to %u, stream 0x%llx\n", n, value, (unsigned long long)(uintptr_t)stream);
+	return code;
+}
+
+/* A stream is its number. */
+int cuStreamGetId(struct CUstream_st *stream, unsigned long long *id)
+{
+	*id = (unsigned long long)(uintptr_t)stream;
+	return fails("cuStreamGetId");
+}
+
 int cuStreamIsCapturing(struct CUstream_st *stream, int *status)
 {
 	(void)stream;
@@ -311,11 +331,17 @@ int cuTensorMapEncodeTiled(struct cuda_tensor_map *m, int element, unsigned rank
 	return 0;
 }
 
+/* Of a large memory that numbers are in, only the one there. */
 static void put_pointer(FILE *out, device_ptr p)
 {
 	for (int i = 0; i < MEMORIES_MOST; i++) {
 		const int *ints = (const int *)(uintptr_t)p;
 
+		if (memories[i].at && memories[i].bytes >= COUNTERS_LEAST && p >= memories[i].at &&
+		    p < memories[i].at + memories[i].bytes) {
+			fprintf(out, " counter(%llu: %d)", (unsigned long long)(p - memories[i].at), *ints);
+			return;
+		}
 		if (!p || memories[i].at != p)
 			continue;
 		if (memories[i].temporary) {

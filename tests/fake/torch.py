@@ -51,6 +51,11 @@ def empty(shape, dtype, device):
     return made[-1]
 
 
+def zeros(shape, dtype, device):
+    made.append(Tensor(shape, dtype, NEW["zeros"], device.index))
+    return made[-1]
+
+
 def tensor(values, dtype, device):
     if cuda.capturing:
         raise RuntimeError("an allocation and a copy cannot be captured")

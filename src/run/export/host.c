@@ -84,7 +84,8 @@ static const struct phase {
 	long shared;			/* bytes */
 	const struct param *params;
 	int nparams;
-@FIXED@	const int *order, *start;	/* output tiles; where those of each block begin */
+@TABLED@	const int *order, *start;	/* output tiles; where those of each block begin */
+@COUNTED@	const int *order;		/* output tiles */
 @ANY@	const struct grid *grid;
 } phases[PHASES] = {
 @PHASES@};
@@ -228,6 +229,7 @@ static void run_phase(const struct phase *p, uint64_t seed, int race)
 {
 	static struct host_map maps[PARAMS_MOST];
 	static char report[1 << 16];
+@COUNTED@	static int counter;		/* of the tiles that blocks take: 0 behind a launch, too */
 	void *args[PARAMS_MOST];
 	struct host_launch launch = { .runtime = &host_runtime, .args = args, .blocks = p->blocks,
 		.cluster = p->cluster, .threads = p->threads, .warp = @WARP@, .group = @GROUP@, .shared_bytes = p->shared,
@@ -253,7 +255,8 @@ static void run_phase(const struct phase *p, uint64_t seed, int race)
 		maps[i].base = at[x->tensor];
 		args[i] = x->kind == POINTER ? (void *)at[x->tensor] :
 			x->kind == MAP ? (void *)&maps[i] :
-@FIXED@			x->kind == ORDER ? (void *)(uintptr_t)p->order : (void *)(uintptr_t)p->start;
+@TABLED@			x->kind == ORDER ? (void *)(uintptr_t)p->order : (void *)(uintptr_t)p->start;
+@COUNTED@			x->kind == ORDER ? (void *)(uintptr_t)p->order : (void *)&counter;
 @ANY@			x->kind == ORDER ? (void *)order : (void *)start;
 	}
 	p->run(&launch);

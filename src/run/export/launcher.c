@@ -10,9 +10,11 @@
 
 #include <dlfcn.h>
 @ANY@#include <stdatomic.h>
+@COUNTED@#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 @ANY@#include <stdlib.h>
+@COUNTED@#include <stdlib.h>
 @ANY@@CUDA@#include <string.h>
 @HIP@#include <string.h>
 
@@ -32,7 +34,8 @@ enum kind {
 	POINTER,			/* to a tensor */
 @CUDA@	MAP,				/* a tensor map: how the copy engine finds boxes of a tensor */
 	ORDER,				/* output tiles as they are taken */
-	START,				/* where in it the tiles of each block begin */
+@UNCOUNTED@	START,				/* where in it the tiles of each block begin */
+@COUNTED@	START,				/* the counter by which blocks take them */
 @ANY@	SIZE,				/* the size of an axis */
 };
 
@@ -59,8 +62,10 @@ struct param {
 @ANY@	unsigned threads, shared;	/* of a block; bytes of one */
 	const struct param *params;
 	int nparams;
-@FIXED@	const int *order, *start;
-@FIXED@	int norder, nstart;
+@TABLED@	const int *order, *start;
+@TABLED@	int norder, nstart;
+@COUNTED@	const int *order;
+@COUNTED@	int norder;
 @ANY@	const struct grid *grid;
 };
 
@@ -145,6 +150,9 @@ static const uint64_t tensor_bytes[TENSORS] = { @TENSORBYTES@ };
 @CUDA@	F(cuMemFreeAsync, , (uint64_t address, void *stream)) \
 @CUDA@	F(cuMemcpyHtoD, _v2, (uint64_t to, const void *from, size_t bytes)) \
 @ANY@@CUDA@	F(cuStreamIsCapturing, , (void *stream, int *status)) \
+@COUNTED@	F(cuMemsetD32Async, , (uint64_t to, unsigned value, size_t n, void *stream)) \
+@COUNTED@	F(cuStreamIsCapturing, , (void *stream, int *status)) \
+@COUNTED@	F(cuStreamGetId, , (void *stream, unsigned long long *id)) \
 @CUDA@	F(cuModuleLoadData, , (void **module, const void *image)) \
 @CUDA@	F(cuModuleUnload, , (void *module)) \
 @CUDA@	F(cuModuleGetFunction, , (void **function, void *module, const char *name)) \
@@ -237,11 +245,25 @@ enum { DEVICES_MOST = 64 };
 @ANY@	struct tiles *next;
 @ANY@};
 @ANY@
+@COUNTED@/* The blocks of a launch take the tiles of each phase by a number in memory, which is 0 before the launch and behind
+@COUNTED@ * it. These numbers are a counter. The launches of a stream run one after the other, so they share a counter. A
+@COUNTED@ * captured launch has one of its own, as a graph may run next to others of the same stream. */
+@COUNTED@enum { COUNTERS = 4096, COUNTER_BYTES = (PHASES * (int)sizeof(int) + 31) / 32 * 32 };
+@COUNTED@
+@COUNTED@struct counter {
+@COUNTED@	unsigned long long stream;	/* its number, which no later stream has */
+@COUNTED@	uint64_t at;
+@COUNTED@	struct counter *next;
+@COUNTED@};
+@COUNTED@
 static struct loaded {
 	int ready;
 @CUDA@	void *context;
 	void *module[PHASES], *function[PHASES];
-@FIXED@	uint64_t order[PHASES], start[PHASES];
+@TABLED@	uint64_t order[PHASES], start[PHASES];
+@COUNTED@	uint64_t order[PHASES], counters;
+@COUNTED@	atomic_uint used;		/* counters */
+@COUNTED@	_Atomic(struct counter *) of_streams;
 @ANY@	_Atomic(struct tiles *) tiles;	/* of all sizes so far; none is changed once it is in the list */
 } loaded[DEVICES_MOST];
 
@@ -254,13 +276,14 @@ static int upload(const int *numbers, int n, uint64_t *address)
 
 static int load_phase(const struct phase *p, struct loaded *l, int i)
 {
-@FIXED@	int code;
-@FIXED@
+@TABLED@	int code;
+@TABLED@
 	TRY(cuModuleLoadData, &l->module[i], p->binary);
 	TRY(cuModuleGetFunction, &l->function[i], l->module[i], p->entry);
 @CUDA@	TRY(cuFuncSetAttribute, l->function[i], MAX_DYNAMIC_SHARED, (int)p->shared);
-@FIXED@	code = upload(p->order, p->norder, &l->order[i]);
-@FIXED@	return code ? code : upload(p->start, p->nstart, &l->start[i]);
+@TABLED@	code = upload(p->order, p->norder, &l->order[i]);
+@TABLED@	return code ? code : upload(p->start, p->nstart, &l->start[i]);
+@COUNTED@	return upload(p->order, p->norder, &l->order[i]);
 @ANY@	return 0;
 }
 @ANY@
@@ -372,6 +395,7 @@ static int load_phase(const struct phase *p, struct loaded *l, int i)
 
 static int load(int device, struct loaded *l)
 {
+@COUNTED@	static const int zeros[COUNTERS * COUNTER_BYTES / sizeof(int)];
 @CUDA@	int handle, major, minor, code = 0;
 @CUDA@
 @CUDA@	TRY(cuInit, 0);
@@ -399,6 +423,7 @@ static int load(int device, struct loaded *l)
 @HIP@	TRY(hipSetDevice, device);
 	for (int i = 0; i < PHASES && !code; i++)
 		code = load_phase(&phases[i], l, i);
+@COUNTED@	code = code ? code : upload(zeros, COUNTERS * COUNTER_BYTES / (int)sizeof(*zeros), &l->counters);
 	return code;
 }
 
@@ -412,8 +437,8 @@ static void unload(int device, struct loaded *l)
 		for (int i = 0; i < PHASES; i++) {
 @FIXED@			if (l->order[i])
 @FIXED@				cu.cuMemFree(l->order[i]);
-@FIXED@			if (l->start[i])
-@FIXED@				cu.cuMemFree(l->start[i]);
+@TABLED@			if (l->start[i])
+@TABLED@				cu.cuMemFree(l->start[i]);
 			if (l->module[i])
 				cu.cuModuleUnload(l->module[i]);
 		}
@@ -421,6 +446,12 @@ static void unload(int device, struct loaded *l)
 @ANY@			next = t->next;
 @ANY@			free_tiles(t);
 @ANY@		}
+@COUNTED@		if (l->counters)
+@COUNTED@			cu.cuMemFree(l->counters);
+@COUNTED@		for (struct counter *c = atomic_load(&l->of_streams), *next; c; c = next) {
+@COUNTED@			next = c->next;
+@COUNTED@			free(c);
+@COUNTED@		}
 @CUDA@		cu.cuDevicePrimaryCtxRelease(device);
 	}
 	*l = nothing;
@@ -475,12 +506,49 @@ void @NAME@_unload(int device)
 @CUDA@	return 0;
 @CUDA@}
 @CUDA@
+@COUNTED@/* The next counter that nobody has; 0: there is none. */
+@COUNTED@static uint64_t new_counter(struct loaded *l)
+@COUNTED@{
+@COUNTED@	unsigned n = atomic_load(&l->used);
+@COUNTED@
+@COUNTED@	while (n < COUNTERS && !atomic_compare_exchange_weak(&l->used, &n, n + 1))
+@COUNTED@		;
+@COUNTED@	return n < COUNTERS ? l->counters + (uint64_t)n * COUNTER_BYTES : 0;
+@COUNTED@}
+@COUNTED@
+@COUNTED@/* The counter of a launch; 0: it has to get one that is its alone. */
+@COUNTED@static int find_counter(struct loaded *l, struct CUstream_st *stream, uint64_t *at)
+@COUNTED@{
+@COUNTED@	struct counter *c;
+@COUNTED@	unsigned long long id = 0;
+@COUNTED@	int capturing = 0;
+@COUNTED@
+@COUNTED@	TRY(cuStreamIsCapturing, stream, &capturing);
+@COUNTED@	if (capturing) {
+@COUNTED@		*at = new_counter(l);
+@COUNTED@		return 0;
+@COUNTED@	}
+@COUNTED@	TRY(cuStreamGetId, stream, &id);
+@COUNTED@	for (c = atomic_load(&l->of_streams); c && c->stream != id; c = c->next)
+@COUNTED@		;
+@COUNTED@	if (!c && (*at = new_counter(l)) && (c = malloc(sizeof(*c)))) {
+@COUNTED@		*c = (struct counter){ id, *at, atomic_load(&l->of_streams) };
+@COUNTED@		while (!atomic_compare_exchange_weak(&l->of_streams, &c->next, c))
+@COUNTED@			;
+@COUNTED@	}
+@COUNTED@	*at = c ? c->at : 0;
+@COUNTED@	return 0;
+@COUNTED@}
+@COUNTED@
 /* at: addresses of all tensors. */
-@FIXED@static int launch_phase(struct loaded *l, int i, struct CUstream_st *stream, uint64_t *at)
+@TABLED@static int launch_phase(struct loaded *l, int i, struct CUstream_st *stream, uint64_t *at)
+@COUNTED@static int launch_phase(struct loaded *l, uint64_t counter, int i, struct CUstream_st *stream,
+@COUNTED@	uint64_t *at)
 @ANY@static int launch_phase(struct loaded *l, const struct tiles *t, const int *given, int i,
 @ANY@	struct CUstream_st *stream, uint64_t *at)
 {
 	const struct phase *p = &phases[i];
+@COUNTED@	uint64_t number = counter + (uint64_t)i * sizeof(int);
 @ANY@	uint64_t order = t->order[i], start = t->start[i];
 @ANY@	int sizes[SIZES];
 @CUDA@	struct tensor_map maps[PARAMS_MOST];
@@ -507,7 +575,8 @@ void @NAME@_unload(int device)
 @ANY@			params[k] = &order;
 			break;
 		case START:
-@FIXED@			params[k] = &l->start[i];
+@TABLED@			params[k] = &l->start[i];
+@COUNTED@			params[k] = &number;
 @ANY@			params[k] = &start;
 			break;
 @ANY@		case SIZE:
@@ -532,7 +601,8 @@ void @NAME@_unload(int device)
 	return 0;
 }
 
-@FIXED@static int launch_all(struct loaded *l, struct CUstream_st *stream, uint64_t *at)
+@TABLED@static int launch_all(struct loaded *l, struct CUstream_st *stream, uint64_t *at)
+@COUNTED@static int launch_all(struct loaded *l, uint64_t counter, struct CUstream_st *stream, uint64_t *at)
 @ANY@static int launch_all(struct loaded *l, const struct tiles *tiles, const int *sizes,
 @ANY@	struct CUstream_st *stream, uint64_t *at)
 {
@@ -543,7 +613,8 @@ void @NAME@_unload(int device)
 @ANY@		TRY(cuMemAllocAsync, &at[t], times_sizes(tensor_bytes[t], tensor_by[t], sizes),
 @ANY@			stream);
 	for (int i = 0; i < PHASES && !code; i++)
-@FIXED@		code = launch_phase(l, i, stream, at);
+@TABLED@		code = launch_phase(l, i, stream, at);
+@COUNTED@		code = launch_phase(l, counter, i, stream, at);
 @ANY@		code = launch_phase(l, tiles, sizes, i, stream, at);
 	return code;
 }
@@ -570,6 +641,7 @@ int @NAME@_launch(struct CUstream_st *stream,
 {
 	const void *const arguments[ARGUMENTS] = { @C_TUPLE@ };
 	uint64_t at[TENSORS] = { 0 };
+@COUNTED@	uint64_t counter = 0, alone = 0;
 	int device = -1, code;
 @ANY@	const int sizes[SIZES] = { @SIZETUPLE@ };
 @ANY@	const struct tiles *tiles;
@@ -588,7 +660,17 @@ int @NAME@_launch(struct CUstream_st *stream,
 			return -1;
 		}
 	}
-@FIXED@	code = launch_all(&loaded[device], stream, at);
+@TABLED@	code = launch_all(&loaded[device], stream, at);
+@COUNTED@	code = find_counter(&loaded[device], stream, &counter);
+@COUNTED@	if (!code && !counter) {
+@COUNTED@		TRY(cuMemAllocAsync, &alone, PHASES * sizeof(int), stream);
+@COUNTED@		counter = alone;
+@COUNTED@		code = cu.cuMemsetD32Async(alone, 0, PHASES, stream);
+@COUNTED@		code = code ? failed("cuMemsetD32Async", code) : 0;
+@COUNTED@	}
+@COUNTED@	code = code ? code : launch_all(&loaded[device], counter, stream, at);
+@COUNTED@	if (alone)
+@COUNTED@		cu.cuMemFreeAsync(alone, stream);
 @ANY@	code = check_sizes(sizes) ? -1 : launch_tiles(&loaded[device], sizes, stream, &tiles);
 @ANY@	code = code ? code : launch_all(&loaded[device], tiles, sizes, stream, at);
 	for (int t = ARGUMENTS; t < TENSORS; t++)

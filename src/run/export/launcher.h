@@ -34,6 +34,8 @@ int @NAME@_load(int device);
  * this thread, and return without waiting for it. Arguments are addresses in the device's
  * memory, multiples of 16; elements are packed, the last index is the fastest. The call
  * may be captured into a CUDA graph.
+@COUNTED@ * Blocks take tiles by a counter in memory. Each stream has one of its own, and so has each captured
+@COUNTED@ * launch; so do not instantiate a captured graph twice and run both at the same time.
 @ANY@ * Sizes: @RANGETEXT@.
 @ANY@ * The first launch with sizes that have other numbers of tiles makes lists of the tiles, which stay
 @ANY@ * until unload, and may wait for the device (cuMemAlloc). @NAME@_prepare does it before; a launch

@@ -73,7 +73,8 @@ _TEMPS = (@TEMPS@)
 @CUDA@# ("map", tensor, CUtensorMapDataType, dims, strides in bytes, box, CUtensorMapSwizzle),
 @CUDA@# dimensions innermost first; ("order",), the output tiles as they are taken;
 @HIP@# ("order",), the output tiles as they are taken;
-# ("start",), where in it the tiles of each block begin.
+@UNCOUNTED@# ("start",), where in it the tiles of each block begin.
+@COUNTED@# ("start",), the counter by which blocks take them.
 @ANY@@CUDA@# A launch gives sizes: ("size", number of it in SIZES) is one; dims and strides are (factor, numbers
 @ANY@@CUDA@# of sizes by which it is to be multiplied ...). "dims" of a phase are those of its grid: tiles, elements
 @ANY@@HIP@# A launch gives sizes: ("size", number of it in SIZES). "dims" of a phase are those of its grid: tiles, elements
@@ -81,6 +82,7 @@ _TEMPS = (@TEMPS@)
 @ANY@# which take neighbours in dimension "along", the first one; "work": iterations of each, or None.
 _PHASES = (
 @PHASES@)
+@COUNTED@_COUNTERS, _COUNTER_BYTES = 4096, -(-len(_PHASES) // 8) * 32  # of streams and captured launches: a number for each phase
 
 # ---- launching -------------------------------------------------------------------
 
@@ -293,7 +295,8 @@ class _Device:
 @HIP@            raise RuntimeError(f"{NAME}: the binary is for {ARCH}, cuda:{index} is {arch}")
         self.cuda = _driver()
         self.ready = {}
-@FIXED@        self.functions, self.orders, self.starts = [], [], []
+@TABLED@        self.functions, self.orders, self.starts = [], [], []
+@COUNTED@        self.functions, self.orders, self.of_streams, self.used = [], [], {}, 0
 @ANY@        self.functions, self.lists = [], {}
         with torch.cuda.device(index):
 @CUDA@            self.context = ctypes.c_void_p()
@@ -301,6 +304,7 @@ class _Device:
 @CUDA@            self._do("cuCtxSetCurrent", self.context)
             for p in _PHASES:
                 self._load_phase(p)
+@COUNTED@            self.counters = self._upload([0] * (_COUNTERS * _COUNTER_BYTES // 4)).value
 
     def _load_phase(self, p):
         with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), p["binary"]), "rb") as f:
@@ -311,7 +315,29 @@ class _Device:
 @CUDA@        self._do("cuFuncSetAttribute", function, ctypes.c_int(8), ctypes.c_int(p["smem"]))
         self.functions.append(function)
 @FIXED@        self.orders.append(self._upload(p["order"]))
-@FIXED@        self.starts.append(self._upload(p["start"]))
+@TABLED@        self.starts.append(self._upload(p["start"]))
+@COUNTED@
+@COUNTED@    def _counter(self, stream):
+@COUNTED@        """The address of a counter that no other launch uses at the same time; None: there is none left.
+@COUNTED@
+@COUNTED@        Its numbers are 0 before a launch and behind it. The launches of a stream run one after the other, and share one.
+@COUNTED@        A captured launch has one of its own, as a graph may run next to others of the same stream.
+@COUNTED@        """
+@COUNTED@        number = None
+@COUNTED@        if not torch.cuda.is_current_stream_capturing():
+@COUNTED@            number = ctypes.c_uint64()  # which no later stream has
+@COUNTED@            self._do("cuStreamGetId", stream, ctypes.byref(number))
+@COUNTED@            number = number.value
+@COUNTED@            if number in self.of_streams:
+@COUNTED@                return self.of_streams[number]
+@COUNTED@        with _lock:
+@COUNTED@            if self.used == _COUNTERS:
+@COUNTED@                return None
+@COUNTED@            at = self.counters + self.used * _COUNTER_BYTES
+@COUNTED@            self.used += 1
+@COUNTED@        if number is not None:
+@COUNTED@            self.of_streams[number] = at
+@COUNTED@        return at
 @ANY@
 @ANY@    def tiles(self, sizes):
 @ANY@        """Of each phase the addresses of its lists of tiles, and how many blocks it has. They stay.
@@ -351,13 +377,20 @@ class _Device:
 @FIXED@    def launch(self, addresses):
 @ANY@    def launch(self, addresses, sizes):
         """Addresses: of all tensors, by number. torch's current device is this one."""
-@FIXED@        ready = self.ready.get(addresses)
-@FIXED@        if ready is None:
-@FIXED@            ready = self._make_ready(addresses)
+@TABLED@        ready = self.ready.get(addresses)
+@TABLED@        if ready is None:
+@TABLED@            ready = self._make_ready(addresses)
 @ANY@        ready = self.ready.get((addresses, sizes))
 @ANY@        if ready is None:
 @ANY@            ready = self._make_ready(addresses, sizes)
         stream = ctypes.c_void_p(_raw_stream(self.index))
+@COUNTED@        counter, alone = self._counter(stream), None
+@COUNTED@        if counter is None:
+@COUNTED@            alone = torch.zeros((len(_PHASES),), dtype=torch.int32, device=self.device)
+@COUNTED@            counter = alone.data_ptr()
+@COUNTED@        ready = self.ready.get((addresses, counter))
+@COUNTED@        if ready is None:
+@COUNTED@            ready = self._make_ready(addresses, counter)
         launch = self.cuda.cuLaunchKernel
         for function, grid, threads, smem, args in ready@ATFIRST@:
             if launch(function, grid, _one, _one, threads, _one, _one, smem, stream, args, _none):
@@ -368,21 +401,24 @@ class _Device:
 @EARLY@                             ctypes.addressof(_early), 1)
 @EARLY@            self._do("cuLaunchKernelEx", ctypes.byref(config), function, args, _none)
 
-    def _make_ready(self, addresses@SIZES_TOO@):
+    def _make_ready(self, addresses@SIZES_TOO@@COUNTER_TOO@):
         for x, t in zip(addresses, INPUTS + OUTPUTS + _TEMPS):
             if x % 16:
                 raise ValueError(f"{NAME}: {t.name} must begin at a multiple of 16 bytes, "
                                  "as a clone does")
         if len(self.ready) >= _CACHED_MOST:
             self.ready.clear()
-@FIXED@        self.ready[addresses] = [self._arguments(i, p, addresses) for i, p in enumerate(_PHASES)]
-@FIXED@        return self.ready[addresses]
+@TABLED@        self.ready[addresses] = [self._arguments(i, p, addresses) for i, p in enumerate(_PHASES)]
+@TABLED@        return self.ready[addresses]
+@COUNTED@        self.ready[addresses, counter] = [self._arguments(i, p, addresses, counter) for i, p in enumerate(_PHASES)]
+@COUNTED@        return self.ready[addresses, counter]
 @ANY@        tiles = self.tiles(sizes)
 @ANY@        self.ready[addresses, sizes] = [self._arguments(i, p, addresses, sizes, *tiles[i])
 @ANY@                                        for i, p in enumerate(_PHASES)]
 @ANY@        return self.ready[addresses, sizes]
 
-@FIXED@    def _arguments(self, phase, p, addresses):
+@TABLED@    def _arguments(self, phase, p, addresses):
+@COUNTED@    def _arguments(self, phase, p, addresses, counter):
 @ANY@    def _arguments(self, phase, p, addresses, sizes, order, start, grid):
         values = []
         for kind, *x in p["params"]:
@@ -395,7 +431,8 @@ class _Device:
 @ANY@@CUDA@                values.append(ctypes.c_int(sizes[x[0]]))
 @CUDA@            else:
 @CUDA@                values.append(ctypes.c_uint64(addresses[x[0]]) if kind == "pointer" else
-@FIXED@@CUDA@                              self.orders[phase] if kind == "order" else self.starts[phase])
+@TABLED@@CUDA@                              self.orders[phase] if kind == "order" else self.starts[phase])
+@COUNTED@                              self.orders[phase] if kind == "order" else ctypes.c_uint64(counter + 4 * phase))
 @ANY@@CUDA@                              order if kind == "order" else start)
 @FIXED@@HIP@            values.append(ctypes.c_uint64(addresses[x[0]]) if kind == "pointer" else
 @FIXED@@HIP@                          self.orders[phase] if kind == "order" else self.starts[phase])
