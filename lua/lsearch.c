@@ -282,7 +282,7 @@ static int search_tried_l(lua_State *L)
 	return 1;
 }
 
-/* search:counts() -> {trials=, shapes=, pruned=, found=, bound_seconds=, at_memory=, refusals=} */
+/* search:counts() -> {trials=, shapes=, pruned=, found=, bound_seconds=, counted_seconds=, at_memory=, refusals=} */
 static int search_counts_l(lua_State *L)
 {
 	struct search *s = box_get(L, 1, SEARCH_CLASS, "counts");
@@ -294,10 +294,11 @@ static int search_counts_l(lua_State *L)
 	enter(L);
 	buf_init(&text, scratch_push(L));
 	search_refusals(s, &text);
-	lua_createtable(L, 0, LEN(counts) + 3);
+	lua_createtable(L, 0, LEN(counts) + 4);
 	for (int i = 0; i < LEN(counts); i++)
 		set_integer(L, counts[i].name, counts[i].n);
 	set_real(L, "bound_seconds", r.bound_seconds);
+	set_real(L, "counted_seconds", r.counted_seconds);
 	lua_pushboolean(L, r.at_memory);
 	lua_setfield(L, -2, "at_memory");
 	push_buf(L, &text);

@@ -300,9 +300,10 @@ local function with_other_operands(s, bound, device, o)
   return list
 end
 
--- The counts of searches of the same, added up.
+-- The counts of searches of the same, added up. The bound is that of all plans, unless searches.static: of those without a counter.
 local function counts_of(searches)
   local sum = searches[1]:counts()
+  sum.bound_seconds = searches.static and sum.bound_seconds or sum.counted_seconds
   for i = 2, #searches do
     local more = searches[i]:counts()
     for _, name in ipairs{"trials", "shapes", "pruned"} do sum[name] = sum[name] + more[name] end
@@ -371,7 +372,7 @@ local function with_swaps(s, other, others, bound, device)
 end
 
 -- The best plans with tiles that EUs take by a counter, where that pays in the model: a list as with_other_operands has it. The search
--- itself knows none of them, as their kernels can be neither traced nor exported.
+-- itself has no such choice: a counter changes little of what makes a plan good.
 local function with_counter(s, bound, device)
   local list, known = {}, {}
   for rank, x in ipairs(s:found()) do
@@ -384,10 +385,10 @@ local function with_counter(s, bound, device)
       plan:grid{cluster = 1, dynamic = true}
     end)
     local script = good and plan:script()
-    if script and not known[script] and plan:check() then
+    if script and not known[script] then
       known[script] = true
       local simulated, tl = core.try(plan.simulate, plan, {events = 0})
-      if simulated and tl.seconds < x.seconds then
+      if simulated and tl.seconds < x.seconds and plan:check() then
         local traits = changed_traits(x.traits, plan)
         traits.made = 4
         list[#list + 1] = {plan = plan, predicted = tl.seconds, traits = traits}
@@ -397,12 +398,13 @@ local function with_counter(s, bound, device)
   return list
 end
 
--- All candidates but those of the first search, the fastest first.
+-- All candidates but those of the first search, the fastest first. Unless the caller says so, tiles by a counter are tried only where
+-- the best plan takes hardly more time than memory does, as the simulations take a part of the time of a search.
 local function other_plans(searches, bound, device, o)
   local list = with_other_operands(searches[1], bound, device, o)
   local swapped = searches[2] and with_swaps(searches[1], searches[2], list, bound, device) or {}
   table.move(swapped, 1, #swapped, #list + 1, list)
-  if o.dynamic then
+  if o.dynamic or (o.dynamic == nil and searches[1]:counts().at_memory) then
     local counted = with_counter(searches[1], bound, device)
     table.move(counted, 1, #counted, #list + 1, list)
   end
@@ -439,7 +441,7 @@ end
 -- plan if none of the first one's own is legal; or nil and why there is no legal plan.
 local function find(bound, device, o, budget, ahead, watch)
   local s = core.search(bound, device, o.tile, budget.measured)
-  local searches = {s, core.search(bound, device, o.tile, budget.measured, true)}
+  local searches = {s, core.search(bound, device, o.tile, budget.measured, true), static = o.dynamic == false}
   local ended = run_in_model(searches, budget, watch, ahead and function(running) return ahead:step(running, running == s) end)
   local counts = counts_of(searches)
   if counts.found == 0 then

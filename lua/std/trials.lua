@@ -43,8 +43,8 @@ local function known_rows(bound, device, driver)
   return rows
 end
 
--- The kind of the rows that searches end with: searches that may give tiles by a counter (o.dynamic) have another one.
-local function kind_of_answers(o) return KIND .. (o.dynamic and "ed dynamic" or "ed") end
+-- The kind of the rows that searches end with: those without tiles by a counter (dynamic=false) have another one.
+local function kind_of_answers(o) return KIND .. (o.dynamic == false and "ed static" or "ed") end
 
 -- The plan and the row that an earlier search for the same ended with.
 function trials.remembered(bound, device, found, o)

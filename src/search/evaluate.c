@@ -40,7 +40,7 @@ void evaluator_init(struct evaluator *ev, struct arena *a, struct mem *mem, cons
 	const struct space *s, struct tried_list *tried)
 {
 	*ev = (struct evaluator){ .a = a, .mem = mem, .space = s, .tried = tried, .has_target = lower_has_target(d),
-		.bound_seconds = INFINITY, .memory_seconds = INFINITY, .overestimate = 1, .nearest = NONE };
+		.bound_seconds = INFINITY, .counted_seconds = INFINITY, .memory_seconds = INFINITY, .overestimate = 1, .nearest = NONE };
 	assignment_cache_init(&ev->assignments, mem);
 }
 
@@ -116,6 +116,9 @@ static bool is_pruned(struct evaluator *ev, int i, double best)
 	double bound = limit_seconds(ev->space, &ev->tried->v.v[i].choice, ev->graph);
 
 	ev->bound_seconds = fmin(ev->bound_seconds, bound);
+	if (bound * (1 - ev->space->device->global_uneven) < ev->counted_seconds)	/* else it cannot be less */
+		ev->counted_seconds = fmin(ev->counted_seconds,
+			limit_counted_seconds(ev->space, &ev->tried->v.v[i].choice, ev->graph));
 	ev->memory_seconds = fmin(ev->memory_seconds, limit_memory_seconds(ev->space, ev->graph));
 	if (bound < best)
 		return false;

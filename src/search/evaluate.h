@@ -40,6 +40,7 @@ struct evaluator {
 	int simulated, pruned;		/* plans, each counted once; candidates that were pruned by their shape's bound */
 	double overestimate;		/* by how much the time of a plan alone may be above that with its kernel's price */
 	double bound_seconds;		/* the least analytic bound of all shapes */
+	double counted_seconds;		/* ... also of plans with tiles by a counter */
 	double memory_seconds;		/* ... the part of it that device memory has */
 	struct refusal_count refusals[REFUSAL_KINDS];
 	int nearest;			/* index of the illegal candidate with the fewest problems; NONE */

@@ -42,7 +42,7 @@ double limit_in_steps(double seconds)
 	return ceil(log(seconds) / log(STEP));
 }
 
-double limit_seconds(const struct space *s, const struct choice *c, const struct graph *g)
+static double seconds_at_rate(const struct space *s, const struct choice *c, const struct graph *g, double rate)
 {
 	const struct program *p = s->program;
 	const struct vdevice *d = s->device;
@@ -51,7 +51,17 @@ double limit_seconds(const struct space *s, const struct choice *c, const struct
 
 	for (int ph = 0; ph < p->phases.n; ph++)
 		cycles += phase_cycles(s, c, g, ph, &sum);
-	return launches + fmax(cycles / device_clock(d, &sum, cycles, launches, &watts), graph_bytes(g) / d->global_rate);
+	return launches + fmax(cycles / device_clock(d, &sum, cycles, launches, &watts), graph_bytes(g) / rate);
+}
+
+double limit_seconds(const struct space *s, const struct choice *c, const struct graph *g)
+{
+	return seconds_at_rate(s, c, g, s->device->global_rate);
+}
+
+double limit_counted_seconds(const struct space *s, const struct choice *c, const struct graph *g)
+{
+	return seconds_at_rate(s, c, g, s->device->global_rate * (1 + s->device->global_uneven));
 }
 
 double limit_traffic(const struct graph *g)

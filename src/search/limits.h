@@ -10,6 +10,9 @@ enum { ACCUMULATORS_MAX = 65536 };	/* sums of one product: the registers of an E
  * products on the choice's unit is faster in the model, whatever it splits or splits off. c NULL: the usual one. */
 double limit_seconds(const struct space *s, const struct choice *c, const struct graph *g);
 
+/* ... also of plans whose EUs take tiles by a counter, which a search does not make: device memory has its greatest rate. */
+double limit_counted_seconds(const struct space *s, const struct choice *c, const struct graph *g);
+
 /* The part of it that device memory has, whatever the units do. */
 double limit_memory_seconds(const struct space *s, const struct graph *g);
 

@@ -625,7 +625,8 @@ struct search_result search_best(const struct search *s)
 	return (struct search_result){ .found = s->found, .seconds = s->best == NONE ? 0 : best_seconds(s),
 		.trials = s->ev.simulated, .shapes = s->shapes.n, .pruned = s->ev.pruned, .at_memory = is_at_memory(s),
 		.at_limit = s->ev.simulated >= s->most,
-		.bound_seconds = isfinite(s->ev.bound_seconds) ? s->ev.bound_seconds : 0 };
+		.bound_seconds = isfinite(s->ev.bound_seconds) ? s->ev.bound_seconds : 0,
+		.counted_seconds = isfinite(s->ev.counted_seconds) ? s->ev.counted_seconds : 0 };
 }
 
 const struct program *search_program(const struct search *s)

@@ -27,6 +27,7 @@ struct search_result {
 	int shapes;			/* tile shapes looked at */
 	int pruned;			/* candidates whose shape's bound is no better than the best plan */
 	double bound_seconds;		/* the least analytic bound of all shapes; 0: none may have a plan */
+	double counted_seconds;		/* ... also of plans with tiles by a counter, which the search does not make */
 	bool at_memory;			/* the best plan takes hardly more time than memory does, which no unit changes, as far as
 					 * the model can tell two plans apart */
 	bool at_limit;			/* as many plans were simulated as may be */

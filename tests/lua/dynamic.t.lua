@@ -244,21 +244,23 @@ end):bind{m = 8192, n = 8192}
 local gain = {}
 for _, share in ipairs{0, 0.041, 0.2} do
   local d = with_uneven(share)
-  local usual, counted = mr.search(scaled, d, {measure = false}), mr.search(scaled, d, {measure = false, dynamic = true})
+  local usual, counted = mr.search(scaled, d, {measure = false, dynamic = false}), mr.search(scaled, d, {measure = false})
   gain[share] = 1 - counted.seconds / usual.seconds
-  tap.ok(not statements(usual.plan):find "dynamic", ("a search takes no counter, %g"):format(share), statements(usual.plan))
-  tap.is(statements(counted.plan):find "dynamic=true" ~= nil, share > 0, "  with dynamic=true where that pays", statements(counted.plan))
+  tap.ok(not statements(usual.plan):find "dynamic", ("a search with dynamic=false takes no counter, %g"):format(share), statements(usual.plan))
+  tap.is(statements(counted.plan):find "dynamic=true" ~= nil, share > 0, "  another one does where that pays", statements(counted.plan))
   tap.ok(counted.plan:check(), "  and the plan is legal")
+  tap.ok(counted.bound_seconds > 0.9 * counted.seconds and counted.bound_seconds <= counted.seconds, "  and near the bound of such plans",
+    counted.seconds, counted.bound_seconds)
+  tap.ok(usual.bound_seconds >= counted.bound_seconds, "  which is no greater than that of others")
 end
 tap.is(gain[0], 0, "nothing is gained where EUs are alike")
+local product_plan = mr.search(mr.examples.gemm{m = 4096, n = 4096, k = 4096}, device, {measure = false, trials = 60}).plan
+tap.is(product_plan:script():find "dynamic", nil, "a product, which memory does not limit, has tiles from the start")
 tap.ok(gain[0.041] > 0.025 and gain[0.041] < 0.041, "as much as is uneven, but for the tiles that an EU begins with", gain[0.041])
 tap.ok(gain[0.2] > 0.12 and gain[0.2] < 0.2, "  also if it is much", gain[0.2])
 fails("an option that is no boolean", "search: dynamic must be true or false", mr.search, scaled, device, {dynamic = 1})
 
 fails("a trace", "which tiles an EU takes is known only when the kernel runs", function()
   return rows(copy, 40, 128, 3, 4):compile{target = "host"}:trace()
-end)
-fails("an export", "needs a counter of its own", function()
-  return rows(copy, 40, 128, 3, 4):compile{target = "host"}:export(os.tmpname() .. ".d")
 end)
 tap.done_testing()

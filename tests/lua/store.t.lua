@@ -219,7 +219,7 @@ is(#mr.store, before, "and the store can be used")
 
 ---- what searches ended with ----------------------------------------------------------------------------
 
--- A search that may give tiles by a counter has answers of its own.
+-- A search that may not give tiles by a counter has answers of its own.
 do
   local trials = require "millrace.trials"
   local searched = gemm(1024, 1024, 256)
@@ -228,10 +228,11 @@ do
     local _, row = trials.remembered(searched, mr.device "h200", {driver = "d"}, {dynamic = dynamic})
     return row and row.ms
   end
-  keep("searched dynamic", 1)
-  is(found(nil), nil, "a search does not end with what one with dynamic=true found")
+  keep("searched static", 1)
+  is(found(nil), nil, "a search does not end with what one with dynamic=false found")
   keep("searched", 2)
   is(found(nil), 2, "  but with what one like it found")
-  is(found(true), 1, "  and so does one with dynamic=true")
+  is(found(true), 2, "  also one with dynamic=true")
+  is(found(false), 1, "  and one with dynamic=false with its own")
 end
 tap.done_testing()
