@@ -213,6 +213,33 @@ static const char *const numbers[] = {
 	NULL
 };
 
+/* The function of a position that raster_tile is (tile/raster.h), without what is 0 or 1 of it. */
+static void put_raster(const struct tile_raster *r, const char *name, struct arena *a, struct source *s)
+{
+	long long per_plane = (long long)(r->slow * r->fast), per_group = (long long)(r->group * r->fast);
+	long long group = (long long)r->group, last = (long long)(r->slow % r->group);
+	struct buf *out = &s->text;
+
+	begin_definition(a, s);
+	buf_printf(out, "/* The tile at a position of their order. */\nDEV int %s(int at)\n{\n", name);
+	buf_printf(out, r->size > 1 ? "\tconst int cluster = quo(at, %lld);\n" : "\tconst int cluster = at;\n", (long long)r->size);
+	buf_printf(out, r->positions > r->size * per_plane ? "\tconst int plane = quo(cluster, %lld);\n\tconst int in_plane = "
+		"rem(cluster, %lld);\n" : "\tconst int plane = 0;\n\tconst int in_plane = cluster;\n", per_plane, per_plane);
+	buf_printf(out, r->group < r->slow ? "\tconst int first = quo(in_plane, %lld) * %lld;\n\tconst int x = rem(in_plane, %lld);\n" :
+		"\tconst int first = 0;\n\tconst int x = in_plane;\n", per_group, group, per_group);
+	if (last) {
+		buf_printf(out, "\tconst int full = first + %lld <= %lld;\n", group, (long long)r->slow);
+		buf_printf(out, "\tconst int slow = first + (full ? rem(x, %lld) : rem(x, %lld));\n", group, last);
+		buf_printf(out, "\tconst int fast = full ? quo(x, %lld) : quo(x, %lld);\n", group, last);
+	} else
+		buf_printf(out, "\tconst int slow = first + rem(x, %lld);\n\tconst int fast = quo(x, %lld);\n", group, group);
+	buf_printf(out, "\treturn plane * %lld + slow * %lld + fast * %lld", (long long)r->plane_stride, (long long)r->slow_stride,
+		(long long)r->fast_stride);
+	if (r->member_stride)
+		buf_printf(out, " + rem(at, %lld) * %lld", (long long)r->size, (long long)r->member_stride);
+	buf_puts(out, ";\n}\n");
+}
+
 void emit_text(const struct role_program *r, const struct printer *printer, struct arena *a, struct source *out)
 {
 	struct print c = { .r = r, .a = a, .indent = 1 };
@@ -267,6 +294,8 @@ void emit_text(const struct role_program *r, const struct printer *printer, stru
 		put_lines(a, out, printer, printer->priority);
 	if (r->stamp_words)
 		put_lines(a, out, printer, printer->stamps);
+	if (r->names.tile_at)
+		put_raster(&r->raster, r->names.tile_at, a, out);
 	put_products(r, printer, a, out);
 	begin_definition(a, out);
 	put_signature(r, out, c.out);

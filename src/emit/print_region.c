@@ -86,12 +86,27 @@ static void put_task(struct print *c, const struct role_op *o)
 	put(c, "}");
 }
 
+/* The name of a position in the order of tiles: that of the tile, where both are the same number. */
+static const char *position(const struct print *c)
+{
+	return c->r->names.tiles && !c->r->names.tile_at ? "tile" : "at";
+}
+
+/* The tile at that position. */
+static void put_tile_at(struct print *c)
+{
+	if (c->r->names.tile_at)
+		put(c, "const int tile = %s(at);", c->r->names.tile_at);
+	else if (!c->r->names.tiles)
+		put(c, "const int tile = order[at];");
+}
+
 /* Tiles that the block takes by a counter; `taken` counts them. The number of the next one is in the loop's header, as a replica goes on
  * with it from within a tile, too. */
 static void put_taken_tiles(struct print *c, const struct role_op *o)
 {
 	const struct role_taken *x = &c->r->taken;
-	const char *at = c->r->names.tiles ? "tile" : "at";
+	const char *at = position(c);
 	long long counted = max_i64(0, x->tiles - (int64_t)x->own * x->blocks) + x->blocks, tiles = x->tiles;
 	const char *ask = arena_strf(c->a, "tile_ask(counter, %lld)", counted - 1);
 	const char *ring = arena_strf(c->a, "shared + %lld, taken - %d, %d", (long long)x->offset, x->own, x->slots);
@@ -108,8 +123,7 @@ static void put_taken_tiles(struct print *c, const struct role_op *o)
 	put(c, "LOOP (int %s = BLOCK; %s < %lld; %s = %s) {", at, at, tiles, at, next);
 	c->indent++;
 	put(c, "const int t = taken++;");
-	if (!c->r->names.tiles)
-		put(c, "const int tile = order[at];");
+	put_tile_at(c);
 	print_body(c, &o->u.region.body);
 	c->indent--;
 	put(c, "}");
@@ -119,23 +133,23 @@ static void put_tiles(struct print *c, const struct role_op *o)
 {
 	long long n = (long long)c->r->names.tiles;
 	int blocks = c->r->names.blocks;
+	const char *at = position(c);
 
 	if (o->u.region.hidden)
 		put(c, "LOOP (int t = 0;; t++) {");
 	else if (n)
-		put(c, "LOOP (int tile = BLOCK, t = 0; tile < %lld; tile += %d, t++) {", n, blocks);
+		put(c, "LOOP (int %s = BLOCK, t = 0; %s < %lld; %s += %d, t++) {", at, at, n, at, blocks);
 	else
 		put(c, "LOOP (int at = start[BLOCK], t = 0; at < start[BLOCK + 1]; at++, t++) {");
 	c->indent++;
 	if (o->u.region.hidden && n) {
-		put(c, "const int tile = opaque(BLOCK) + t * %d;", blocks);
-		put(c, "if (tile >= %lld) break;", n);
+		put(c, "const int %s = opaque(BLOCK) + t * %d;", at, blocks);
+		put(c, "if (%s >= %lld) break;", at, n);
 	} else if (o->u.region.hidden) {
 		put(c, "const int block = opaque(BLOCK), at = start[block] + t;");
 		put(c, "if (at >= start[block + 1]) break;");
 	}
-	if (!n)
-		put(c, "const int tile = order[at];");
+	put_tile_at(c);
 	print_body(c, &o->u.region.body);
 	c->indent--;
 	put(c, "}");

@@ -390,17 +390,32 @@ void plan_assign_tiles(struct arena *a, const struct plan *p, int phase, struct 
 	arena_reset(a, scratch);
 }
 
-bool plan_tiles_go_round(const struct plan *p, int phase)
+bool plan_raster(struct arena *a, const struct plan *p, int phase, struct tile_raster *out)
 {
-	const struct program *g = p->graph->program;
 	const struct grid *grid = &p->graph->grids[phase];
+	struct cluster c = plan_cluster(p, phase);
+	bool by_row = grid->n > 1 && c.axis == grid->axis[grid->n - 2], by_column = grid->n > 0 && c.axis == grid->axis[grid->n - 1];
 	int64_t rows = grid->n > 1 ? grid->tiles[grid->n - 2] : 1, columns = grid->n > 0 ? grid->tiles[grid->n - 1] : 1;
-	bool down = p->grid.raster == RASTER_COLUMNS, any = false;
+	int64_t row_size = by_row ? c.size : 1, column_size = by_column ? c.size : 1;
+	bool down = p->grid.raster == RASTER_COLUMNS;
+	int64_t of_group = down ? column_size : row_size;	/* the plan counts tiles in a group, the raster clusters */
+	struct arena_mark mark = arena_mark(a);
+	struct kinds k = { .n = 1 };
 
-	for (int i = 0; i < g->axes.n; i++)
-		any |= g->axes.v[i].multiple != 0;
-	return !any && !p->grid.longest_first && p->grid.chiplets <= 1 && plan_cluster(p, phase).size == 1 &&
-		(down ? rows == 1 || columns == 1 : p->grid.group <= 1 || columns == 1 || rows == 1);
+	if (program_has_any(p->graph->program) || p->grid.chiplets > 1)
+		return false;
+	if (c.axis != NONE && ((!by_row && !by_column) || c.tiles % c.size))
+		return false;		/* clusters of planes, or with a tile that several EUs have */
+	if (p->grid.longest_first) {	/* equal tiles go round the EUs anyway */
+		find_kinds(a, p->graph, phase, &k);
+		arena_reset(a, mark);
+	}
+	*out = (struct tile_raster){ .positions = c.groups * c.size, .size = c.size, .plane_stride = rows * columns,
+		.slow = down ? columns / column_size : rows / row_size, .fast = down ? rows / row_size : columns / column_size,
+		.slow_stride = down ? column_size : columns * row_size, .fast_stride = down ? columns * row_size : column_size,
+		.member_stride = c.axis == NONE ? 0 : c.stride };
+	out->group = ceil_div(max_i64(1, min_i64(p->grid.group, out->slow * of_group)), of_group);
+	return k.n == 1;
 }
 
 int64_t plan_most_tiles(struct arena *a, const struct plan *p, int phase)

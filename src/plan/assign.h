@@ -13,6 +13,7 @@
 #define PLAN_ASSIGN_H
 
 #include "plan/plan.h"
+#include "tile/raster.h"
 
 /* The order in which the grid's tiles are taken, and how many and which each EU
  * gets: tiles of EU u are order[start[u]] .. order[start[u + 1] - 1]. */
@@ -38,9 +39,10 @@ int64_t *plan_order_tiles(struct arena *a, const struct plan *p, int phase);
  * at once, as many as rings have versions: half of its tiles at most, unless rings hold all. */
 int plan_own_tiles(struct arena *a, const struct plan *p, int phase);
 
-/* Does EU u get the tiles u, u + n, u + 2 n, ... of the grid, of n EUs, in this order, at the sizes of the plan, which are those of
- * all launches? If tiles are dynamic: are they taken in the order of the grid? */
-bool plan_tiles_go_round(const struct plan *p, int phase);
+/* Does EU u get the tiles at the positions u, u + n, u + 2 n, ... of a raster, of n EUs, in this order, at the sizes of the plan, which
+ * are those of all launches? If tiles are dynamic: are they taken in the order of a raster? Then *out is that raster, with which a
+ * kernel computes its tiles: tables are two reads of memory, one after the other, before it can load anything. */
+bool plan_raster(struct arena *a, const struct plan *p, int phase, struct tile_raster *out);
 
 /* An upper bound of the tiles that one EU gets, over all sizes that a launch may give. They are counted without
  * assigning them, unless longest_first is set and tiles differ. */

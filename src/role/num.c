@@ -335,7 +335,7 @@ static void print_num(struct buf *out, const struct num *x, const struct num_nam
 		return;
 	case NUM_TILE_AT:
 		if (names->tiles) {
-			buf_puts(out, x->b ? "(BLOCK + " : "(");
+			buf_printf(out, "%s(%s", names->tile_at ? names->tile_at : "", x->b ? "BLOCK + " : "");
 			print_num(out, x->a, names, 9);
 			buf_printf(out, x->b ? " * %d)" : ")", names->blocks);
 			return;

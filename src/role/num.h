@@ -151,9 +151,10 @@ int64_t num_value(const struct num *x, const struct num_env *env);
 /* As C has it, with as few parentheses as it takes; names[] are what %s stands for. */
 struct num_names {
 	const char *const *axes, *const *rings, *const *tensors;
-	int64_t tiles;			/* of the grid, if block b has tiles b, b + blocks, ...; 0: tables say which it has */
+	int64_t tiles;			/* of the grid, if block b has those at positions b, b + blocks, ...; 0: tables say which it has */
 	int blocks;
-	bool taken;			/* blocks take tiles by a counter; `tiles` then says that their order is that of the grid */
+	const char *tile_at;		/* the function of a position that says which tile is there; NULL: that of its number */
+	bool taken;			/* blocks take tiles by a counter: positions are numbers that it gives */
 };
 
 const char *num_text(struct arena *a, const struct num *x, const struct num_names *names);

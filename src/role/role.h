@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "role/value.h"
 #include "target/target.h"
+#include "tile/raster.h"
 
 enum role_do {
 #define OP(id, name, group, play, cost, traits, text, operands) DO_##id,
@@ -596,6 +597,7 @@ struct role_program {
 	int cluster;			/* blocks of a cluster; 1: there are no clusters */
 	struct role_meetings meetings;
 	struct role_taken taken;
+	struct tile_raster raster;		/* of tiles, if names.tiles */
 	const char *why_flags;		/* why they signal by flags, where flags are counters (target/target.h); NULL */
 	int64_t shared_bytes;
 	/* Where barriers are polled (target/target.h) and lanes need some: counters at which lanes synchronize, that of barrier

@@ -341,7 +341,29 @@ static void find_counts(struct check *c, int loop)
 	c->most_counts = n > c->most_counts ? n : c->most_counts;
 }
 
-static void find_plays(struct check *c)
+/* A kernel that computes its tiles has those that the plan assigns. */
+static enum err_code check_raster(const struct check *c, const struct tile_assignment *d)
+{
+	const struct tile_raster *r = &c->r->raster;
+	const int64_t *order = c->plan->grid.dynamic ? plan_order_tiles(c->a, c->plan, c->phase) : d->order;
+
+	if (!c->r->names.tiles)
+		return OK;
+	if (c->r->names.tiles != d->total || r->positions != d->total || c->r->names.blocks != d->eus)
+		return report_tiles(c, "the tiles of the phase", r->positions, d->total);
+	for (int64_t t = 0; t < d->total && c->plan->grid.dynamic; t++)
+		if (raster_tile(r, t) != order[t])
+			return report_tiles(c, "a tile by its position", raster_tile(r, t), order[t]);
+	for (int u = 0; u < d->eus && !c->plan->grid.dynamic; u++)
+		for (int64_t t = d->start[u], at = u; t < d->start[u + 1]; t++, at += d->eus)
+			if (raster_tile(r, at) != order[t])
+				return report_tiles(c, "a tile by its position", raster_tile(r, at), order[t]);
+	if (!c->r->names.tile_at && !raster_is_identity(r))
+		return report_tiles(c, "whether positions are numbers of tiles", 1, 0);
+	return OK;
+}
+
+static enum err_code find_plays(struct check *c)
 {
 	int loops = c->plan->graph->program->loops.n;
 	struct tile_assignment d;
@@ -359,6 +381,7 @@ static void find_plays(struct check *c)
 		c->tiles = (int)max_i64(c->tiles, min_i64(d.start[i + 1] - d.start[i], TILES_MAX));
 	if (program_has_any(c->plan->graph->program) || c->plan->grid.dynamic)
 		c->tiles = (int)max_i64(c->tiles, min_i64(plan_most_tiles(c->a, c->plan, c->phase), TILES_MAX));
+	return check_raster(c, &d);
 }
 
 /* Iterations of all loops and instances of all sTasks in a scenario, INSTANCES_MOST + 1 at most. Parents come before the
@@ -511,7 +534,7 @@ static enum err_code check_program(struct check *c)
 	TRY(names_check(c->a, &c->set, c->e));
 	TRY(check_memory(c));
 	TRY(check_taken(c));
-	find_plays(c);
+	TRY(find_plays(c));
 	return play_all(c);
 }
 

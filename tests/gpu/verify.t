@@ -37,10 +37,10 @@ end
 -- A tile is computed twice, another one not at all.
 local bound = mr.examples.gemm{m = 2048, n = 2048, k = 256}
 local plan, right = schedule(bound, {m = 128, n = 128, k = 64}), schedule(bound, {m = 64, n = 128, k = 64}):compile()
-plan:grid{longest_first = true}                         -- a table has the tiles of an EU
+plan:grid{group = 2}                                    -- the kernel computes which tile is at a position
 local function without(tile)
   return core.build(plan, true, function(text)
-    local changed, n = text:gsub("const int tile = order%[at%];", ("const int tile = order[at] == %d ? %d : order[at];"):format(tile, tile == 0 and 1 or 0))
+    local changed, n = text:gsub("const int tile = (tile_at_%w+%(at%));", ("const int tile = %%1 == %d ? %d : %%1;"):format(tile, tile == 0 and 1 or 0))
     return assert(n > 0 and changed, "the kernel does not say which tile it computes")
   end)
 end

@@ -54,9 +54,13 @@ tap.is(table.concat(bad, "\n"), "", "each chiplet has consecutive tiles of each 
 
 local plan = gemm(3, 5)
 plan:grid{eus = 9, group = 2}
-local text, simulated = plan:compile{text = true}.source, plan:simulate().seconds
+local simulated = plan:simulate().seconds
 plan:grid{chiplets = CHIPLETS}
-tap.is(plan:compile{text = true}.source, text, "the text of a kernel with tables of tiles is the same")
+local text = plan:compile{text = true}.source
+tap.ok(text:find("order[at]", 1, true), "a kernel reads from tables which tiles its chiplet has")
+local other = gemm(3, 5)
+other:grid{eus = 9, group = 3, chiplets = CHIPLETS}
+tap.is(other:compile{text = true}.source, text, "  and its text is the same for another order")
 tap.is(plan:simulate().seconds, simulated, "so is the prediction, which knows one cache for all")
 tap.ok(plan:compile{target = "host"}:check{}.ok, "the kernel is right")
 tap.like(plan:script(), 'plan:grid{raster="rows", group=2, eus=9, chiplets=8}', "the script says it")

@@ -52,8 +52,13 @@ static void list_names(struct lowering *c)
 		VEC_PUSH(c->a, &c->r->rings, ((struct role_ring){ rings[i], r->buffer, r->offset,
 			r->slot_bytes, r->versions, r->share != SHARE_NONE, slices > 1 }));
 	}
-	c->r->names = (struct num_names){ .axes = axes, .rings = rings, .tensors = tensors, .taken = c->k->taken.lane != NONE, .blocks = plan_eus(c->plan, c->k->phase),
-		.tiles = plan_tiles_go_round(c->plan, c->k->phase) ? c->g->grids[c->k->phase].total : 0 };
+	c->r->names = (struct num_names){ .axes = axes, .rings = rings, .tensors = tensors, .taken = c->k->taken.lane != NONE,
+		.blocks = plan_eus(c->plan, c->k->phase) };
+	if (plan_raster(c->a, c->plan, c->k->phase, &c->r->raster)) {
+		c->r->names.tiles = c->r->raster.positions;
+		if (!raster_is_identity(&c->r->raster))
+			c->r->names.tile_at = arena_strf(c->a, "tile_at_%s", c->r->phase);
+	}
 	c->r->tasks = tasks;
 }
 
