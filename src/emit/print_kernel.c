@@ -68,8 +68,6 @@ static void put_start(struct print *c)
 	/* All blocks are there at once, so a block of the next phase cannot keep one of them out. */
 	if (!c->r->last)
 		put(c, "NEXT_PHASE_MAY_BEGIN();");
-	if (!c->r->first)
-		put(c, "LAST_PHASE_WAIT();");
 }
 
 /* Roles by their first warp. */

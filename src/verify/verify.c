@@ -5,6 +5,7 @@
 #include "base/prng.h"
 #include "plan/cluster.h"
 #include "plan/assign.h"
+#include "plan/phases.h"
 #include "verify/names.h"
 #include "verify/play.h"
 
@@ -363,6 +364,30 @@ static enum err_code check_raster(const struct check *c, const struct tile_assig
 	return OK;
 }
 
+/* The operations of a lane in order. What a loop or a branch awaits counts in it alone. */
+static enum err_code check_phase_waits(const struct check *c, const struct role_body *b, bool *waited)
+{
+	for (int i = 0; i < b->v.n; i++) {
+		const struct role_op *o = b->v.v[i];
+		bool inside = *waited, other = *waited;
+
+		*waited |= o->what == DO_PHASE_WAIT;
+		if (o->task != NONE && !*waited && role_op_info[o->what].group == OPS_MOVE) {
+			const struct stask *s = &c->plan->graph->tasks.v[o->task];
+
+			if (s->kind == TASK_STORE || stask_loads_stored(c->plan->graph, o->task))
+				return report_fault(c, o->task, "waits for the phase before", 0, 1);
+		}
+		if (!role_is_region(o->what))
+			continue;
+		TRY(check_phase_waits(c, &o->u.region.body, &inside));
+		TRY(check_phase_waits(c, &o->u.region.other, &other));
+		if (o->what == DO_BLOCK || o->what == DO_TASK || o->what == DO_EACH)
+			*waited = inside;
+	}
+	return OK;
+}
+
 static enum err_code find_plays(struct check *c)
 {
 	int loops = c->plan->graph->program->loops.n;
@@ -534,6 +559,11 @@ static enum err_code check_program(struct check *c)
 	TRY(names_check(c->a, &c->set, c->e));
 	TRY(check_memory(c));
 	TRY(check_taken(c));
+	for (int i = 0; i < c->r->roles.n; i++) {
+		bool waited = c->phase == 0;
+
+		TRY(check_phase_waits(c, &c->r->roles.v[i].body, &waited));
+	}
 	TRY(find_plays(c));
 	return play_all(c);
 }

@@ -3,6 +3,8 @@
  * Waits are in waits.c, signals of runs in runs.c. */
 #include "lower/pass/build.h"
 
+#include "plan/phases.h"
+
 /* A point between entries, in the steady state of `region`. */
 static struct point *point_in_region(struct lowering *c, int region)
 {
@@ -90,6 +92,16 @@ static void add_own_wait(struct lowering *c, const struct point *at, const struc
 	group_wait_set_class(c->body->v.v[c->body->v.n - 1], p, 0);
 }
 
+/* Does the lane wait for the phase before as soon as it begins? */
+static bool waits_for_phase_at_once(const struct lowering *c)
+{
+	bool waits = false;
+
+	for (int i = 0; i < c->lane->entries.n; i++)
+		waits |= stask_waits_early(c->g, c->lane->entries.v[i].task);
+	return waits && c->k->phase > 0;
+}
+
 /* Signals the sTask's flag: counted if it is in flight now, else at once. */
 static void add_signals(struct lowering *c, const struct kentry *x)
 {
@@ -149,6 +161,8 @@ static enum err_code add_task(struct lowering *c, const struct kentry *x, const 
 	if (x->waits_groups)
 		add_own_wait(c, p, &x->before, false, build_awaited_products(c, x));
 	TRY(build_read_pins(c, x, e));
+	if (s->kind == TASK_STORE && c->k->phase > 0 && !waits_for_phase_at_once(c))
+		add_op(c, DO_PHASE_WAIT)->why = "phases before may still use the tensor";
 	add_op(c, DO_WORK);
 	add_signals(c, x);
 	if (x->drains)
@@ -402,6 +416,8 @@ enum err_code pass_build(struct lowering *c, struct err *e)
 	o = add_op(c, DO_LANE);
 	o->u.lane.warp = l->first_warp;
 	o->u.lane.stores = stores_by_engine(c);
+	if (waits_for_phase_at_once(c))
+		add_op(c, DO_PHASE_WAIT)->why = "it uses what the phase before stores";
 	add_counters(c);
 	TRY(add_fragments(c, e));
 	TRY(shifts_tiles(l) ? add_tile_loop(c, e) : add_tiles(c, e));

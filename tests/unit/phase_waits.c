@@ -1,0 +1,91 @@
+/* What waits for the phase before: the kernel's stores, and lanes that load what earlier phases store; and verify refuses kernels in
+ * which such a wait is missing. The CPU runs phases one after the other, so only the tree shows it. */
+#include "lower/passes.h"
+#include "verify/verify.h"
+#include "tests/unit/bench.h"
+
+/* Waits in the body, and the first of them, which is *at of *in. */
+static int count_waits(struct role_body *body, struct role_body **in, int *at)
+{
+	int n = 0;
+
+	for (int i = 0; i < body->v.n; i++) {
+		struct role_op *o = body->v.v[i];
+
+		if (o->what == DO_PHASE_WAIT && !n++ && !*in) {
+			*in = body;
+			*at = i;
+		}
+		if (role_is_region(o->what))
+			n += count_waits(&o->u.region.body, in, at) + count_waits(&o->u.region.other, in, at);
+	}
+	return n;
+}
+
+static bool touches_memory(const struct bench *b, const struct role_body *body, enum task_kind kind)
+{
+	for (int i = 0; i < body->v.n; i++) {
+		const struct role_op *o = body->v.v[i];
+
+		if (o->task != NONE && b->plan->graph->tasks.v[o->task].kind == kind)
+			return true;
+		if (role_is_region(o->what) && (touches_memory(b, &o->u.region.body, kind) ||
+		    touches_memory(b, &o->u.region.other, kind)))
+			return true;
+	}
+	return false;
+}
+
+static void check_phase(const char *name, const char *script, int phase, bool loads_wait)
+{
+	int storing = 0;
+	struct bench b;
+
+	bench_open(&b, script, phase);
+	diag("%s, phase %d", name, phase);
+	for (int i = 0; i < b.k->role->roles.n; i++) {
+		struct role_body *body = &b.k->role->roles.v[i].body, *in = NULL, was;
+		bool stores = touches_memory(&b, body, TASK_STORE), loads = touches_memory(&b, body, TASK_LOAD);
+		int at = NONE, n = count_waits(body, &in, &at);
+		struct err e = { 0 };
+
+		is_int(n > 0, phase > 0 && (stores || (loads && loads_wait)), "  lanes wait that store, or load what is stored");
+		storing += stores;
+		if (!n)
+			continue;
+		is_int(in == body, loads && loads_wait, "  as they begin, if their loads wait");
+		was = *in;
+		*in = (struct role_body){ 0 };
+		for (int k = 0; k < was.v.n; k++)
+			if (k != at)
+				VEC_PUSH(&b.arena, &in->v, was.v.v[k]);
+		if (!ok(verify(b.k->role, b.k->plan, phase, &b.arena, NULL, &e) == ERR_ILLEGAL &&
+		    strstr(e.msg, "waits for the phase before"), "  verify refuses the kernel without the wait"))
+			diag("%s", e.msg);
+		*in = was;
+		is_int(verify(b.k->role, b.k->plan, phase, &b.arena, NULL, &e), OK, "  and accepts it as it is");
+	}
+	ok(storing > 0, "  something is stored");
+	bench_close(&b);
+}
+
+int main(void)
+{
+	static const char parts[] = "local p = mr.program('parts', function(p) local m, n, k, s = p:axes('m', 'n', 'k', 's') "
+		"local r = p:axis('r', k.size // s.size) "
+		"local A, B, C = p:input('A', {m, k}), p:input('B', {k, n}), p:output('C', {m, n}, 'f32') "
+		"p:phase('begin', function() C:store(p:task('zero', function() return (m:index() + n:index()):to 'f32' * 0 end)) end) "
+		"p:phase('add', function() p:batch(s) local c = p:carry('c', {m, n}, 0) p:loop(r, function() local at = s * r.size + r "
+		"c:add(p:mma('mma', p:load('load_a', A, {m, at}), p:load('load_b', B, {at, n}))) end) C:add(c) end) end) "
+		"local plan = mr.plan(p{m=64, n=64, k=128, s=2}:graph{tile={m=64, n=64, r=32}}, device) "
+		"plan:lane('p0', {warps=1}) plan:lane('c0', {warps=4}) "
+		"for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == 'load' and 'p0' or 'c0'}) end "
+		"plan:fill_waits() return plan";
+	static const char decoding[] = "return on_one_eu('decoding_split', "
+		"mr.examples.flash_decoding{b=1, h=8, hkv=1, n=512, d=64, splits=2})";
+
+	check_phase("parts of a sum", parts, 0, false);
+	check_phase("parts of a sum", parts, 1, false);
+	check_phase("decoding", decoding, 1, true);
+	return tap_done();
+}
