@@ -90,11 +90,21 @@ static bool is_kind(const struct plan *p, int buffer, enum kind kind)
 	return kind == own;
 }
 
+/* Are the values indices of a load? Their slot is free only when that load is complete, not when it is issued. So as many loads as
+ * there are slots for can be under way only if indices have a slot more. */
+static bool has_indices_of_load(const struct graph *g, int buffer)
+{
+	for (int t = 0; t < g->tasks.n; t++)
+		if (g->tasks.v[t].kind == TASK_LOAD && stask_reads(&g->tasks.v[t], buffer))
+			return true;
+	return false;
+}
+
 static void set_depth(struct plan *p, enum kind kind, int depth)
 {
 	for (int i = 0; i < p->graph->buffers.n; i++)
 		if (is_kind(p, i, kind))
-			p->versions[i] = depth;
+			p->versions[i] = depth + (kind == OF_LOOPS && depth > 1 && has_indices_of_load(p->graph, i));
 }
 
 /* One version after the other, as long as they all take no more than so many bytes. */

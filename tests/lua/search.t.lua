@@ -756,6 +756,17 @@ do
   tap.ok(of.mma_ws ~= of.mma_o and of.mma_qk ~= of.mma_o, "the products of a recurrence are on several lanes", found.plan:script())
 end
 
+-- A table's slot is free when the loads by it are complete, so tables have more versions than the rings that these loads fill.
+do
+  local found = mr.search(mr.examples.paged_decoding{b = 16, h = 32, hkv = 8, n = 8192, d = 128}, mr.device "h200",
+    {trials = 60, seconds = 600, measure = false}).plan
+  local rings = found.rings
+  ok(rings.table > rings.k and rings.table > rings.v, "tables of pages are loaded further ahead than pages", found:script())
+  local seconds = found:simulate().seconds
+  found:buffers{table = math.min(rings.k, rings.v)}
+  ok(found:simulate().seconds > 1.01 * seconds, "  which gains more than 1 %")
+end
+
 -- Uneven tiles are taken in sections, as all of them, longest first, would read keys and values from memory again and again.
 do
   local found = mr.search(mr.examples.flash_attention{b = 8, h = 16, m = 2048, d = 128, causal = true}, mr.device "h200",
