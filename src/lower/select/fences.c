@@ -2,8 +2,8 @@
  *
  * The engine writes through another proxy than threads read, so on the path of signals and waits from a read to the write there must be a
  * fence of the proxy (PTX ISA, "Async proxy"). Each thread that reads may fence before it signals; or the thread that has the engine write
- * fences once it has seen the signals. The second takes none of the time of lanes that compute: RMSNorm and product with such fences took
- * 5 % longer. It is possible where a lane does nothing but have the engine load, into its own block. */
+ * fences once it has seen the signals. The second takes none of the time of lanes that compute, of which a fence takes some, as in machine
+ * code it waits for all of the thread's accesses: RMSNorm and product took 6 % longer. It is possible where a lane does nothing but have the engine load, into its own block. */
 #include "lower/lower.h"
 #include "lower/select/lowering.h"
 
