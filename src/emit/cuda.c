@@ -69,7 +69,7 @@ void emit_cuda(const struct role_program *r, struct arena *a, struct source *out
 	bool sm_80 = !strcmp(r->target->name, target_sm_80.name);
 	struct printer printer = { .machine = sm_80 ? ONLY_SM_80 : ONLY_SM_90, .waits = !sm_80,
 		.prelude = cuda_prelude, .stamps = cuda_stamps, .cluster = cuda_cluster, .parts = cuda_parts,
-		.additions = cuda_additions, .taken = cuda_taken, .fresh = cuda_fresh, .recomputed = cuda_recomputed,
+		.additions = cuda_additions, .taken = cuda_taken, .fresh = cuda_fresh, .skips = cuda_skips, .recomputed = cuda_recomputed,
 		.vectors = cuda_vectors, .staged = cuda_staged, .nibbles = cuda_nibbles, .rare = cuda_rare, .matrices = cuda_matrices,
 		.pairs = cuda_pairs, .transposes = cuda_transposes, .ordered_pairs = cuda_ordered_pairs,
 		.product = put_product };

@@ -380,6 +380,13 @@ const char *const cuda_fresh[] = {
 	NULL
 };
 
+const char *const cuda_skips[] = {
+	"/* Does it hold for a thread of the warp? */\n",
+	"#define ANY_OF_WARP(x) (__any_sync(~0u, x) != 0)\n",
+	"\n",
+	NULL
+};
+
 const char *const cuda_recomputed[] = {
 	"/* As opaque, and for ptxas, too, which an empty statement does not stop. Calls with the same n "
 	"may be alike for it. */\n",

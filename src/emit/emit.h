@@ -55,6 +55,7 @@ struct printer {
 	const char *const *additions;	/* likewise, where elements are added to in memory */
 	const char *const *taken;	/* likewise, where blocks take tiles by a counter */
 	const char *const *fresh;	/* likewise, where what an accumulator holds is of no use */
+	const char *const *skips;	/* likewise, where warps compute only some columns */
 	const char *const *recomputed;	/* likewise, where operations compute coordinates again */
 	const char *const *vectors;	/* likewise, where several words are read or stored at once */
 	const char *const *staged;	/* likewise, where loads leave words in registers */

@@ -53,7 +53,7 @@ static void put_product(struct buf *o, const struct product_form *f)
 void emit_hip(const struct role_program *r, struct arena *a, struct source *out)
 {
 	static const struct printer hip = { .prelude = hip_prelude, .stamps = hip_stamps, .additions = hip_additions, .staged = hip_staged,
-		.dma = hip_dma, .pairs = hip_pairs, .recomputed = hip_recomputed, .nibbles = hip_nibbles, .rare = hip_rare, .priority = hip_priority, .product = put_product };
+		.dma = hip_dma, .pairs = hip_pairs, .skips = hip_skips, .recomputed = hip_recomputed, .nibbles = hip_nibbles, .rare = hip_rare, .priority = hip_priority, .product = put_product };
 
 	emit_text(r, &hip, a, out);
 }

@@ -323,6 +323,12 @@ const char *const hip_rare[] = {
 	NULL
 };
 
+const char *const hip_skips[] = {
+	"#define ANY_OF_WARP(x) (x)\n",
+	"\n",
+	NULL
+};
+
 const char *const hip_recomputed[] = {
 	"#define recomputed(x, n) opaque(x)\n",
 	"\n",

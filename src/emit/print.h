@@ -41,6 +41,7 @@ extern const char *const cuda_parts[];		/* ... of one whose blocks add up what e
 extern const char *const cuda_additions[];	/* ... of one that adds to elements in memory */
 extern const char *const cuda_taken[];		/* ... of one whose blocks take tiles by a counter */
 extern const char *const cuda_fresh[];		/* ... of one with accumulators whose old content is of no use */
+extern const char *const cuda_skips[];		/* ... of one whose warps compute only some columns */
 extern const char *const cuda_recomputed[];	/* ... of one whose operations compute coordinates again */
 extern const char *const cuda_vectors[];	/* ... of one with accesses of several words */
 extern const char *const cuda_staged[];		/* ... of one whose loads leave words in registers */
@@ -57,6 +58,7 @@ extern const char *const hip_staged[];
 extern const char *const hip_dma[];		/* ... of one with copies to shared memory without registers */
 extern const char *const hip_rare[];
 extern const char *const hip_priority[];
+extern const char *const hip_skips[];
 extern const char *const hip_recomputed[];
 extern const char *const hip_nibbles[];
 
@@ -81,6 +83,7 @@ struct print {
 	 * bits are: most of what it does is to read. */
 	bool shares_reads;
 	bool fresh;			/* the text has FRESH_F or FRESH_U (printer.fresh) */
+	bool skips;			/* warps compute only some columns (printer.skips) */
 	bool recomputed;		/* the text computes coordinates again in operations (printer.recomputed) */
 	bool vectors;			/* the text has accesses of 8 or 16 bytes, or bits of floats (printer.vectors) */
 	bool staged;			/* the text loads words to registers (printer.staged) */

@@ -268,6 +268,8 @@ void emit_text(const struct role_program *r, const struct printer *printer, stru
 	}
 	if (c.fresh)
 		put_lines(a, out, printer, printer->fresh);
+	if (c.skips)
+		put_lines(a, out, printer, printer->skips);
 	if (c.recomputed)
 		put_lines(a, out, printer, printer->recomputed);
 	if (c.vectors)

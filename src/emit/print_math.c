@@ -127,6 +127,34 @@ static void pin_bits(struct print *c, const struct frag *f)
 		put(c, "EACH(rb, %d) PIN_U(%s[rb], %d);", f->blocks, f->name, bits_block_words(f));
 }
 
+/* A loop over chunks of columns, of which a warp computes those that a thread of it needs. */
+static void begin_chunks(struct print *c, const struct role_op *o)
+{
+	const struct frag *f = o->u.map.over;
+
+	put(c, "%sEACH(jj, %d) {", each(c, f, "b"), frag_groups(f) / o->u.map.chunk);
+	c->indent++;
+	c->skips = true;
+	put(c, "bool some;");
+	put(c, "{ const int j = %d * jj; some = ANY_OF_WARP(%s); }", o->u.map.chunk, num(c, o->u.map.some));
+	put(c, "if (some) EACH(g, %d) {", o->u.map.chunk);
+	c->indent++;
+	put(c, "const int j = %d * jj + g;", o->u.map.chunk);
+}
+
+static void end_chunks(struct print *c, const struct role_op *o)
+{
+	const struct role_step *s = &o->u.map.steps.v[o->u.map.steps.n - 1];
+
+	c->indent--;
+	put(c, "} else EACH(g, %d) {", o->u.map.chunk);
+	put(c, "\tconst int j = %d * jj + g;", o->u.map.chunk);
+	put(c, "\t%s%s;", each(c, o->u.map.over, "he"), stored(c, (struct frag_at){ s->to, 0 }, s->to, value(c, s->value->arg[2])));
+	put(c, "}");
+	c->indent--;
+	put(c, "}");
+}
+
 /* An element-wise loop, into one fragment or of several steps. Values that only later steps use take one register,
  * since an element passes through all steps before the next one. */
 static void print_map(struct print *c, const struct role_op *o)
@@ -140,13 +168,17 @@ static void print_map(struct print *c, const struct role_op *o)
 	/* without columns, as of a value with one element a row, no thread has neighbours */
 	for (int i = 0; i < o->u.map.steps.n && has_cols(f); i++)
 		reads |= begin_reads(c, o->u.map.steps.v[i].value);
+	if (o->u.map.some)
+		begin_chunks(c, o);
 	if (reads) {
-		put(c, "%s{", loops_of_neighbours(c, f));
+		put(c, "%s{", o->u.map.some ? each(c, f, "h") : loops_of_neighbours(c, f));
 		c->indent++;
 		if (o->u.map.apart)
 			put(c, "if (j %% %d == 0%s) WARP_SYNC();", o->u.map.apart, has_rows(f) ? " && h == 0" : "");
 		put_reads(c, "");
 		loops = each(c, f, "e");
+	} else if (o->u.map.some) {
+		loops = each(c, f, "he");
 	}
 	if (o->u.map.to.frag) {
 		put(c, "%s%s;", loops, stored(c, o->u.map.to, f, value(c, o->u.map.steps.v[0].value)));
@@ -167,6 +199,8 @@ static void print_map(struct print *c, const struct role_op *o)
 		c->indent--;
 		put(c, "}");
 	}
+	if (o->u.map.some)
+		end_chunks(c, o);
 	pin_bits(c, o->u.map.to.frag);
 	for (int i = 0; i < o->u.map.steps.n; i++)
 		pin_bits(c, o->u.map.steps.v[i].to);

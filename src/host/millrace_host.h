@@ -39,6 +39,7 @@ static int host_warp;			/* threads of a warp; likewise */
 #define NEXT_PHASE_MAY_BEGIN() ((void)0)
 #define LAST_PHASE_WAIT() ((void)0)	/* phases run one after the other */
 #define WARP_SYNC() host_rt->warp_sync()
+#define ANY_OF_WARP(x) (x)		/* threads are run one by one, so each may say for itself */
 #define UNIFORM(x) host_rt->uniform(x)
 #define SET_REGISTERS(how, n) host_rt->set_registers(n)
 /* The compiler must read memory again after this. */

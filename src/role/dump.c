@@ -110,6 +110,8 @@ static const char *steps_text(const struct dump *d, const struct role_op *o)
 
 		buf_printf(&b, "%s x%d = %s", i ? ";" : ":", s->node, value_text(d, s->value));
 	}
+	if (o->u.map.some)
+		buf_printf(&b, "; of %d groups of columns each if for some thread %s", o->u.map.chunk, number_text(d, o->u.map.some));
 	if (o->u.map.apart)
 		buf_printf(&b, ", %d groups of columns at once", o->u.map.apart);
 	return b.text;

@@ -367,6 +367,11 @@ struct role_op {
 			struct frag_at to;		/* result of the only step; frag NULL: steps say where */
 			int apart;			/* groups of columns between which the warp is synchronised, which compilers
 							 * move nothing across that reads shared memory; 0: it is not */
+			/* Of chunks of so many groups of columns only those are computed in which, for a thread of the warp,
+			 * `some` holds, of the first group. The last step is a `where`, whose constant the others get. NULL:
+			 * all are */
+			const struct num *some;
+			int chunk;
 		} map;
 		struct {		/* PACK (to pairs of a 16-bit type), KEEP (copies a fragment) */
 			struct frag_at to;

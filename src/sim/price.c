@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+enum { MASKED_SAMPLE = 8 };		/* iterations with masks in which the columns that are computed are counted */
 enum { TILES_SAMPLE = 64 };		/* tiles in which the interior iterations of a loop are counted ... */
 #define SCATTER INT64_C(2654435761)	/* ... so many apart: a prime (Knuth, TAOCP 3, 6.4) */
 enum { GROUP_WARPS = 4 };		/* of a warpgroup */
@@ -34,6 +35,7 @@ struct reader {
 		bool per_tile;		/* inside the tile loop */
 		double runs;		/* per tile; inside an sTask: per instance of it */
 		double interior;	/* share of the iterations of the loop around that are interior */
+		const struct role_op *masked;	/* that loop; NULL: it is not divided */
 	} in;
 	struct task_price *occurrence;	/* of the current sTask; NULL: outside of sTasks */
 	int task;			/* ... and which it is */
@@ -193,6 +195,7 @@ struct loop_iteration {
 	const struct axis_ranges *at;
 	int loop;
 	int64_t first, end, trips, iteration;
+	int64_t row0, col0, block, group;	/* of a thread, and of the elements that it has at hand */
 };
 
 static int64_t iteration_var(const struct num_env *env, enum var v, int of)
@@ -203,6 +206,10 @@ static int64_t iteration_var(const struct num_env *env, enum var v, int of)
 		return t->at->lo[of];
 	if (v == VAR_SIZE)
 		return t->program->axes.v[of].size;
+	if (v == VAR_ROW0 || v == VAR_COL0)
+		return v == VAR_ROW0 ? t->row0 : t->col0;
+	if (v == VAR_RB || v == VAR_COL_GROUP)
+		return v == VAR_RB ? t->block : t->group;
 	if (of != t->loop)
 		return v == VAR_TRIPS || v == VAR_STEADY ? 1 : 0;
 	return v == VAR_FIRST ? t->first : v == VAR_END ? t->end : v == VAR_TRIPS || v == VAR_STEADY ? t->trips :
@@ -258,6 +265,56 @@ static int64_t ending_iterations(struct loop_iteration *t, const struct role_op 
 {
 	t->iteration = t->trips - 1;
 	return t->trips > 0 && num_value(o->u.region.when, &t->env) ? 1 : 0;
+}
+
+/* Does a warp compute the columns from the group on? The comparison is of a column with a row, so it is one of the threads with the
+ * first and the last ones of its rows and columns for which it holds first. */
+static bool computes_chunk(struct loop_iteration *t, const struct role_op *o, int warp)
+{
+	const struct frag_layout *l = o->u.map.over->layout;
+
+	for (int i = 0; i < 2; i++) {
+		t->row0 = (int64_t)warp * l->rows + (i ? (l->row.mod - 1) * l->row.step : 0);
+		t->col0 = i ? 0 : (l->col.mod - 1) * l->col.step;
+		if (num_value(o->u.map.some, &t->env))
+			return true;
+	}
+	return false;
+}
+
+/* The share of its columns that a map computes in iterations that are not interior, in a sample of them. */
+static double needed_share(const struct reader *r, const struct role_op *o)
+{
+	const struct grid *grid = &r->graph->grids[r->number];
+	const struct frag *f = o->u.map.over;
+	int64_t n = min_i64(grid->total, TILES_SAMPLE), needed = 0, all = 0;
+	struct axis_ranges at, inside;
+	struct loop_iteration t = { .env.var = iteration_var, .program = r->graph->program };
+
+	if (!r->in.masked)
+		return 1;
+	t.loop = r->in.masked->u.region.of;
+	for (int64_t i = 0, masked = 0; i < n && masked < MASKED_SAMPLE; i++) {
+		int64_t last, tile = n < grid->total ? i * SCATTER % grid->total : i;
+
+		ranges_set_tile(&r->graph->extents, grid, tile, &at);
+		visited_iterations(&r->graph->extents, t.loop, &at, &t.first, &last);
+		t.at = &at;
+		t.end = typical_end(&r->graph->extents, t.loop, &at);
+		t.trips = max_i64(last - t.first, 0);
+		for (int64_t k = interior_iterations(&t, r->in.masked); k < t.trips; k++, masked++) {
+			inside = at;
+			ranges_set_iteration(&r->graph->extents, t.loop, t.first + k, &inside);
+			t.at = &inside;
+			t.iteration = k;
+			for (int w = 0; w < r->context.warps; w++)
+				for (t.block = 0; t.block < f->blocks; t.block++)
+					for (t.group = 0; t.group < frag_groups(f); t.group += o->u.map.chunk, all++)
+						needed += computes_chunk(&t, o, w);
+			t.at = &at;
+		}
+	}
+	return all ? (double)needed / (double)all : 1;
 }
 
 /* A condition inside an sTask holds once per run of its loop: at the beginning or at the end. Outside of
@@ -326,6 +383,8 @@ static void read_op(struct reader *r, const struct role_op *o)
 
 		*drain = fewer(*drain, o->u.count);
 	}
+	if (o->what == DO_MAP && o->u.map.some)
+		r->context.needed = needed_share(r, o);
 	struct op_cost s = price_op(&r->context, o);
 	if (o->what == DO_BLOCK_SYNC) {		/* the simulator counts the meetings */
 		r->phase->meeting = s.lane;
@@ -369,8 +428,10 @@ static void read_region(struct reader *r, const struct role_op *o)
 	r->in.per_tile |= o->what == DO_TILES;
 	if (o->what == DO_TILES && o->u.region.taken)
 		read_number(r, o);
-	if (o->what == DO_LOOP && o->u.region.unmasked)
+	if (o->what == DO_LOOP && o->u.region.unmasked) {
 		r->in.interior = interior_share(r, o);
+		r->in.masked = o->u.region.of == NONE ? NULL : o;
+	}
 	if (o->what == DO_LOOP && !r->occurrence) {
 		r->in.runs *= mean_trips(r, o->u.region.of) / o->u.region.step;
 		r->in.per_tile |= o->u.region.of == NONE && o->u.region.var == VAR_J;

@@ -157,6 +157,7 @@ struct cost_context {
 	int warps;			/* of the lane */
 	int repetition;			/* of the DO_EACH around it */
 	bool unmasked;			/* in interior iterations of the loop around it */
+	double needed;			/* share of the columns of a map that its warps compute in the other iterations */
 	struct arena *a;		/* scratch */
 };
 

@@ -703,7 +703,7 @@ struct op_cost price_op(const struct cost_context *x, const struct role_op *o)
 	case DO_PUT_PARTS: case DO_SUM_PARTS: return price_parts(x, o);
 	case DO_FETCH: return price_fetch(x, o);
 	case DO_PAIRS: return price_pairs(x, o);
-	case DO_MAP: return price_elements(x, o, o->u.map.over, 1);
+	case DO_MAP: return price_elements(x, o, o->u.map.over, o->u.map.some && !x->unmasked ? x->needed : 1);
 	case DO_PACK: return price_elements(x, o, o->u.pack.to.frag, 1);
 	case DO_SUM_PRODUCT:
 		return price_elements(x, o, o->u.sum_product.sum.frag, (double)o->u.sum_product.depth);

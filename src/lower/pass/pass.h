@@ -54,7 +54,7 @@ typedef enum err_code pass_run(struct lowering *c, struct err *e);
 
 /* On the tree of c->lane; lower_passes (lower.h) has their names and contracts. */
 pass_run pass_build, pass_stamp, pass_peel, pass_hoist, pass_unroll, pass_signal, pass_pin, pass_select,
-	pass_unmask, pass_specialize;
+	pass_skip, pass_unmask, pass_specialize;
 /* On all lanes of c->r. */
 pass_run pass_merge;
 

@@ -53,6 +53,8 @@ static void specialize_body(struct specializing *s, const struct role_body *from
 		const struct role_op *o = from->v.v[i];
 		struct role_op *n = role_copy_op(s->a, o);
 
+		if (s->unmasked && o->what == DO_MAP)
+			n->u.map.some = NULL;
 		role_each_field(n, specialize_operand, s);
 		VEC_PUSH(s->a, &to->v, n);
 		if (!role_is_region(o->what))
