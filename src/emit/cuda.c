@@ -67,7 +67,7 @@ static void put_product(struct buf *o, const struct product_form *f)
 void emit_cuda(const struct role_program *r, struct arena *a, struct source *out)
 {
 	bool sm_80 = !strcmp(r->target->name, target_sm_80.name);
-	struct printer printer = { .machine = sm_80 ? ONLY_SM_80 : ONLY_SM_90, .waits = !sm_80,
+	struct printer printer = { .machine = sm_80 ? ONLY_SM_80 : ONLY_SM_90, .waits = r->target->phases_overlap,
 		.prelude = cuda_prelude, .stamps = cuda_stamps, .cluster = cuda_cluster, .parts = cuda_parts,
 		.additions = cuda_additions, .taken = cuda_taken, .fresh = cuda_fresh, .skips = cuda_skips, .recomputed = cuda_recomputed,
 		.vectors = cuda_vectors, .staged = cuda_staged, .nibbles = cuda_nibbles, .rare = cuda_rare, .matrices = cuda_matrices,

@@ -30,7 +30,7 @@ bool stask_waits_early(const struct graph *g, int task)
 	return stask_loads_stored(g, task) || (s->kind == TASK_STORE && s->loop != NONE) || phases_bound_loops(g);
 }
 
-bool phase_begins_early(const struct graph *g, int phase)
+bool phase_begins_early(const struct graph *g, int phase, const struct target *t)
 {
 	bool loads = false;
 
@@ -41,5 +41,14 @@ bool phase_begins_early(const struct graph *g, int phase)
 			return false;
 		loads |= g->tasks.v[i].kind == TASK_LOAD;
 	}
-	return phase > 0 && loads;
+	return phase > 0 && loads && t->phases_overlap;
+}
+
+int phases_launched(const struct graph *g, const struct target *t)
+{
+	int n = 0;
+
+	for (int i = 0; i < g->program->phases.n; i++)
+		n += !phase_begins_early(g, i, t);
+	return n;
 }

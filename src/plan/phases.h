@@ -8,6 +8,7 @@
 #define PLAN_PHASES_H
 
 #include "graph/graph.h"
+#include "target/target.h"
 
 /* Does the sTask load what an earlier phase may have stored, or may still store? */
 bool stask_loads_stored(const struct graph *g, int task);
@@ -16,7 +17,10 @@ bool phases_bound_loops(const struct graph *g);
 /* Must all that has to do with the sTask wait from the start of its lane? Else only its own access to memory, if it stores. */
 bool stask_waits_early(const struct graph *g, int task);
 
-/* Can the phase begin its loads while the one before it runs: has it some, and none that waits? */
-bool phase_begins_early(const struct graph *g, int phase);
+/* Can the phase begin its loads while the one before it runs: has it some, and none that waits? Its start then takes no time of its
+ * own. */
+bool phase_begins_early(const struct graph *g, int phase, const struct target *t);
+/* The phases whose start takes time. */
+int phases_launched(const struct graph *g, const struct target *t);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "plan/phases.h"
 #include "target/target.h"
 
 #define STEP 1.05			/* of limit_in_steps */
@@ -47,7 +48,7 @@ static double seconds_at_rate(const struct space *s, const struct choice *c, con
 	const struct program *p = s->program;
 	const struct vdevice *d = s->device;
 	struct effort sum = { 0 };
-	double cycles = 0, launches = p->phases.n * d->launch_seconds, watts;
+	double cycles = 0, launches = phases_launched(g, target_of(d)) * d->launch_seconds, watts;
 
 	for (int ph = 0; ph < p->phases.n; ph++)
 		cycles += phase_cycles(s, c, g, ph, &sum);
@@ -78,7 +79,7 @@ double limit_traffic(const struct graph *g)
 
 double limit_memory_seconds(const struct space *s, const struct graph *g)
 {
-	return s->program->phases.n * s->device->launch_seconds + graph_bytes(g) / s->device->global_rate;
+	return phases_launched(g, target_of(s->device)) * s->device->launch_seconds + graph_bytes(g) / s->device->global_rate;
 }
 
 /* The matrix unit of a product; NULL: the work is no product, or threads multiply. */

@@ -10,6 +10,7 @@
 
 #include "plan/assign.h"
 #include "plan/cluster.h"
+#include "plan/phases.h"
 #include "sim/bounds.h"
 #include "sim/engine.h"
 #include "sim/measure.h"
@@ -556,7 +557,8 @@ static enum err_code play_all(struct timeline *t, const struct sim_options *o, d
 		t->priced = price_knows(j.price, i) && (!i || t->priced);
 		TRY(play_phase(&j, e));
 		used[i] = j.clock;
-		launches += d->launch_seconds + (plan_cluster(j.plan, i).size > 1 ? d->cluster_seconds : 0);
+		if (!phase_begins_early(j.plan->graph, i, target_of(d)))
+			launches += d->launch_seconds + (plan_cluster(j.plan, i).size > 1 ? d->cluster_seconds : 0);
 		t->cycles += t->phases[i].cycles;
 	}
 	t->clock_hz = device_clock(d, &t->effort, (double)t->cycles, launches, &t->watts);

@@ -24,7 +24,7 @@ const struct target target_mma_sync = {
 	.completes = completes, .ncompletes = LEN(completes),
 	.shared = { .chunk = 16, .line = 128, .widest = 128, .narrowest = 32, .align = 1024,
 		.box_rows = 256, .box_cols = 256, .box_rank = 5, .copy_align = 128, .flag = 8 },
-	.forgets_loops = true, .pairs = TYPES_16, .matrix = matrix, .nmatrix = LEN(matrix),
+	.forgets_loops = true, .phases_overlap = true, .pairs = TYPES_16, .matrix = matrix, .nmatrix = LEN(matrix),
 };
 
 const struct target target_sm_80 = {

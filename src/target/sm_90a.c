@@ -36,7 +36,7 @@ const struct target target_sm_90a = {
 	.lines = { .rows = 1, .cols = 64, .row = { 1, 1, 0 }, .col = { 1, 32, 2 }, .halves = 1, .pair = 2, .deep = 64 },
 	.completes = completes, .ncompletes = LEN(completes),
 	.adds_together = 4,	/* red.v4.f32 */
-	.pairs = TYPES_16, .transposes = true, .forgets_loops = true,
+	.pairs = TYPES_16, .transposes = true, .forgets_loops = true, .phases_overlap = true,
 	.shared = { .chunk = 16, .line = 128, .widest = 128, .narrowest = 32, .align = 1024,
 		.box_rows = 256, .box_cols = 256, .box_rank = 5, .copy_align = 128, .flag = 8 },
 	.matrix = matrix, .nmatrix = LEN(matrix),

@@ -194,6 +194,8 @@ struct target {
 	/* Its compiler forgets that a loop is not to be unrolled if the body ends with a loop that is: it merges the ends of
 	 * both, and only the end says so. Where it knows the number of iterations it then unrolls it completely. */
 	bool forgets_loops;
+	/* A phase can be launched while the one before it runs; its kernel waits for the end of that (DO_PHASE_WAIT). */
+	bool phases_overlap;
 	/* What an asynchronous load to shared memory that its lane counts (SEEN_COUNTED) is made of: copies without registers.
 	 * The threads of a warp copy so many bytes each, from anywhere, to contiguous bytes of shared memory. Zeros are
 	 * written for what is not there. 0: there are no such copies. */

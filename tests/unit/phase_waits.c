@@ -1,6 +1,10 @@
 /* What waits for the phase before: the kernel's stores, and lanes that load what earlier phases store; and verify refuses kernels in
  * which such a wait is missing. The CPU runs phases one after the other, so only the tree shows it. */
+#include <math.h>
+
 #include "lower/passes.h"
+#include "plan/phases.h"
+#include "sim/sim.h"
 #include "verify/verify.h"
 #include "tests/unit/bench.h"
 
@@ -66,6 +70,25 @@ static void check_phase(const char *name, const char *script, int phase, bool lo
 		is_int(verify(b.k->role, b.k->plan, phase, &b.arena, NULL, &e), OK, "  and accepts it as it is");
 	}
 	ok(storing > 0, "  something is stored");
+	is_int(phase_begins_early(b.plan->graph, phase, &target_sm_90a), phase > 0 && !loads_wait, "  its start is hidden if no load waits");
+	is_int(phase_begins_early(b.plan->graph, phase, &target_sm_80), false, "  but not where phases are launched one after the other");
+	bench_close(&b);
+}
+
+/* The seconds of a prediction that are not cycles are the starts of phases. */
+static void check_starts(const char *name, const char *script, int starts)
+{
+	struct bench b;
+	struct timeline *t;
+	double seconds;
+
+	bench_open(&b, script, 0);
+	must(&b, sim_run(&b.mem, b.plan, NULL, NULL, &t, &b.e));
+	seconds = t->seconds - (double)t->cycles / t->clock_hz;
+	if (!ok(fabs(seconds - starts * b.plan->device->launch_seconds) < 1e-12, name))
+		diag("%g s, not %d starts", seconds, starts);
+	is_int(phases_launched(b.plan->graph, target_of(b.plan->device)), starts, "  as many as are counted");
+	timeline_free(t);
 	bench_close(&b);
 }
 
@@ -87,5 +110,7 @@ int main(void)
 	check_phase("parts of a sum", parts, 0, false);
 	check_phase("parts of a sum", parts, 1, false);
 	check_phase("decoding", decoding, 1, true);
+	check_starts("parts of a sum: one start", parts, 1);
+	check_starts("decoding: two starts", decoding, 2);
 	return tap_done();
 }
