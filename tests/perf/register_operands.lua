@@ -3,7 +3,8 @@
 --   millrace tests/perf/register_operands.lua [SECONDS]
 --
 -- rmsnorm_gemm at 8192 x 8192 x 4096. The operand is a product of two bf16: computed in f32 and converted behind the wait for the
--- product before (old), or multiplied as pairs there, by the sTask that adds up squares (pairs) or by one of its own (pairs_apart).
+-- product before (old), or multiplied as pairs there, by the sTask that adds up squares (pairs) or by one of its own (pairs_apart);
+-- pairs_fenced is pairs with fences of those who read what the copy engine fills again, instead of the lane that loads.
 -- dequant_gemm, 4096 rows and 8192 x 8192 weights of i4, and fp4_gemm (mxfp4): the best plan in the model whose weights go to shared
 -- memory (old), and one whose weights are the rows of the product, made in its registers (swapped); gemm of bf16 for comparison.
 -- Each form is compared with the reference at small sizes and at full size. Then the forms of each program are raced for SECONDS (2)
@@ -51,21 +52,21 @@ local function weights(name, sizes, swapped)
   return fill(plan, {loading = swapped and name == "dequant_gemm" and 1 or 8, group = 8, stores = not swapped and "cuda" or nil, rings = {w = 3, [scale] = 3, a = 2}})
 end
 
--- forms: how a plan of given sizes is made, by name; the first is the base.
+-- forms: how a plan of given sizes is made, by name, and passes that its kernel is made without; the first is the base.
 local function compare(title, small, full, forms)
   local racers = {}
   for _, form in ipairs(forms) do
     for _, dtype in ipairs{"bf16", "f16"} do
       local sizes = {dtype = dtype}
       for key, value in pairs(small) do sizes[key] = value end
-      check(("%s, %s, %s"):format(title, form.name, dtype), form.make(sizes):compile{target = target})
+      check(("%s, %s, %s"):format(title, form.name, dtype), form.make(sizes):compile{target = target, without = form.without})
     end
     racers[form.name] = form.make(full)
     print(("%-40s%.3f ms predicted"):format(title .. ", " .. form.name, racers[form.name]:simulate{events = 0}.seconds * 1e3))
   end
   if not on_device then return end
   for _, form in ipairs(forms) do
-    racers[form.name] = racers[form.name]:compile{target = "cuda"}
+    racers[form.name] = racers[form.name]:compile{target = "cuda", without = form.without}
     check(("%s, %s, full size"):format(title, form.name), racers[form.name])
   end
   print(mr.race(racers, {seconds = seconds, base = forms[1].name}))
@@ -73,7 +74,8 @@ end
 
 local function normed(steps) return function(sizes) return norm(sizes, steps) end end
 compare("rmsnorm_gemm", {m = 300, n = 512, k = 344}, {m = 8192, n = 8192, k = 4096},
-  {{name = "old", make = normed(1)}, {name = "pairs", make = normed(0)}, {name = "pairs_apart", make = normed(2)}})
+  {{name = "old", make = normed(1)}, {name = "pairs", make = normed(0)},
+    {name = "pairs_fenced", make = normed(0), without = {"load_fences"}}, {name = "pairs_apart", make = normed(2)}})
 for _, x in ipairs{{"dequant_gemm"}, {"fp4_gemm", format = "mxfp4"}} do
   local function form(swapped)
     return function(sizes)
