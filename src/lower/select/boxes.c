@@ -152,6 +152,19 @@ static bool is_read_once(const struct lowering *c, const struct stask *s, const 
 	return true;
 }
 
+/* Does the phase leave a tensor for a later one? It is then worth more in L2 than what tiles load once. */
+static bool leaves_tensors(const struct lowering *c, int phase)
+{
+	for (int i = 0; i < c->g->tasks.n; i++) {
+		const struct stask *s = &c->g->tasks.v[i];
+
+		if (s->phase == phase && s->kind == TASK_STORE &&
+		    c->p->tensors.v[last_node_of(c->k, s)->ref].role == TENSOR_TEMP)
+			return true;
+	}
+	return false;
+}
+
 /* The tensor dimension that the ring's row axis indexes, if it has one row axis; else NONE. */
 static int row_dimension(const struct lowering *c, const struct ring *r, const struct node *n)
 {
@@ -384,7 +397,7 @@ void select_boxes(struct lowering *c, const struct kentry *x, const struct ring 
 	o->u.boxes.map = ring_map(c, s, n, r);
 	o->u.boxes.ring = c->k->ring_of[r->buffer];
 	o->u.boxes.multicast = r->share != SHARE_NONE;
-	o->u.boxes.once = !o->u.boxes.multicast && is_read_once(c, s, n);
+	o->u.boxes.once = !o->u.boxes.multicast && leaves_tensors(c, s->phase) && is_read_once(c, s, n);
 	if (o->u.boxes.multicast)
 		add_shared_boxes(c, s, r, n, o);
 	for (int p = 0; p < r->boxes && r->by_rows; p++)
