@@ -23,7 +23,8 @@ local CHECKED <const> = 64                             -- of the best plans, if 
 local OPERANDS <const> = 32                            -- of the best plans, tried with operands made or fetched otherwise
 local SWAPS <const>, CLEARLY <const> = 8, 0.03         -- plans with operands exchanged, at most; and what they must bring in the model
 local SWAPS_OF_TILE <const> = 3                        -- ... of them with the same tile
-local COUNTED <const> = 16                             -- of the best plans, tried with tiles that EUs take by a counter
+local COUNTED <const>, COUNTED_OF_TILE <const> = 16, 4 -- plans tried with tiles that EUs take by a counter; ... with the same tile
+local COUNTED_AMONG <const> = 200                      -- ... of so many of the best
 local RIVALS <const> = 300                             -- trials of each of two searches, before the better one goes on
 local IN_VAIN <const> = 4                              -- ... unless the first few have none that could be
 
@@ -371,22 +372,34 @@ local function with_swaps(s, other, others, bound, device)
   return list
 end
 
--- The best plans with tiles that EUs take by a counter, where that pays in the model: a list as with_other_operands has it. The search
+-- Let EUs take tiles by a counter. No lane may then have offsets in the tile loop, so its sTasks there come in the program's order.
+local function in_order_by_counter(plan)
+  local last, entry, moved = {}, {}, false
+  for _, e in ipairs(plan.entries) do entry[e.task] = e end
+  for _, task in ipairs(plan.tasks) do moved = moved or not task.loop and entry[task.name].at ~= 0 end
+  for _, task in ipairs(plan.tasks) do
+    if not task.loop then
+      local lane = entry[task.name].lane
+      plan:move(task.name, {at = 0, after = moved and last[lane] or nil, repair_waits = true})
+      last[lane] = task.name
+    end
+  end
+  plan:grid{cluster = 1, dynamic = true}
+end
+
+-- The best plans with tiles that EUs take by a counter, of several tiles, where that pays in the model: a list as with_other_operands has it. The search
 -- itself has no such choice: a counter changes little of what makes a plan good.
 local function with_counter(s, bound, device)
-  local list, known = {}, {}
+  local list, known, of_tile, tried = {}, {}, {}, 0
   for rank, x in ipairs(s:found()) do
-    if rank > COUNTED then break end
-    local plan = x.priced and rebuild(bound, device, s:plan(x.trial))
-    local good = plan and pcall(function()
-      for _, task in ipairs(plan.tasks) do              -- no lane may have offsets in the tile loop
-        if not task.loop then plan:move(task.name, {at = 0, repair_waits = true}) end
-      end
-      plan:grid{cluster = 1, dynamic = true}
-    end)
-    local script = good and plan:script()
+    if tried == COUNTED or rank > COUNTED_AMONG then break end
+    local statements, tile = s:plan(x.trial)
+    local text = tile_text(tile)
+    local plan = x.priced and (of_tile[text] or 0) < COUNTED_OF_TILE and rebuild(bound, device, statements, tile)
+    local good = plan and pcall(in_order_by_counter, plan)
+    local script = good and plan:script():gsub('raster="%a+", group=%d+, ', "")  -- of several walks the first, which is the best one
     if script and not known[script] then
-      known[script] = true
+      known[script], of_tile[text], tried = true, (of_tile[text] or 0) + 1, tried + 1
       local simulated, tl = core.try(plan.simulate, plan, {events = 0})
       if simulated and tl.seconds < x.seconds and plan:check() then
         local traits = changed_traits(x.traits, plan)

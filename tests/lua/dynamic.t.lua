@@ -258,6 +258,18 @@ local product_plan = mr.search(mr.examples.gemm{m = 4096, n = 4096, k = 4096}, d
 tap.is(product_plan:script():find "dynamic", nil, "a product, which memory does not limit, has tiles from the start")
 tap.ok(gain[0.041] > 0.025 and gain[0.041] < 0.041, "as much as is uneven, but for the tiles that an EU begins with", gain[0.041])
 tap.ok(gain[0.2] > 0.12 and gain[0.2] < 0.2, "  also if it is much", gain[0.2])
+-- The best plans of a norm compute a row while the one before is stored: the order is that of the program where tiles are taken.
+local norm = mr.program("norm", function(p)
+  local m, n = p:axes("m", "n")
+  local x = p:load("load_x", p:input("X", {m, n}))
+  p:output("Y", {m, n}):store("store_y", p:task("norm", function()
+    return (x * mr.rsqrt(mr.rowsum(x * x, n) / n.size + 1e-6)):to "bf16"
+  end))
+end):bind{m = 8192, n = 8192}
+local usual, counted = mr.search(norm, device, {measure = false, dynamic = false}), mr.search(norm, device, {measure = false})
+tap.ok(counted.seconds < 0.975 * usual.seconds, "a plan whose order spans tiles is tried in the program's order", counted.seconds, usual.seconds)
+tap.is(counted.plan:script():find("at=", 1, true), nil, "  in which nothing has an offset", counted.plan:script())
+tap.ok(usual.plan:script():find("at=", 1, true), "  as it had before", usual.plan:script())
 fails("an option that is no boolean", "search: dynamic must be true or false", mr.search, scaled, device, {dynamic = 1})
 
 fails("a trace", "which tiles an EU takes is known only when the kernel runs", function()
