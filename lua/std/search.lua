@@ -285,14 +285,15 @@ local function with_other_operands(s, bound, device, o)
       for _, change in ipairs((o.fetch and changes.fetches or changes.directs)(plan)) do add(plan, change, x.traits) end
     end
   end
-  -- Where values need no slots any more, other tiles fit.
+  -- Where values need no slots any more, other tiles fit, and rings of other depths.
   local function is_faster(a, b) return a.predicted < b.predicted end
   table.sort(list, is_faster)
   local best = list[1]
   while best do
     local from = best
     for _, change in ipairs(o.tile and {} or changes.of(from.plan)) do
-      local new = change.list[1][1] == "propagate" and add(from.plan, change, from.traits, true)
+      local method = change.list[1][1]
+      local new = (method == "propagate" or method == "buffers") and add(from.plan, change, from.traits, true)
       if new and is_faster(new, best) then best = new end
     end
     if not (best.predicted < (1 - EQUAL) * from.predicted) then break end
