@@ -2,6 +2,8 @@
 --
 --   sweep-h200.jsonl    Plans that the model was calibrated with: an H200 SXM of 700 W, driver 580.159, CUDA 13.0, November 2026.
 --   unseen-h200.jsonl   The same for other shapes, head dimensions and tiles. Nothing in hw/h200.lua was fitted to them.
+--   searched-h200.jsonl Plans that searches of rows.py found (`rows.py --table ... --plans`), with their times in that table; programs
+--                       that are not shipped are named, as program_of.lua takes them.
 --   spaces-h200.csv     Complete spaces of plans, for `space.lua curve`: milliseconds, or "spills" if the kernel keeps registers in
 --                       memory. Measured on 2026-11-23 in rounds of 10 ms, 12 rounds and more against the best so far (driver
 --                       580.159.04); the slower third of chunk_state and a fifth of attention a day later, in 6 rounds of 60 ms.
@@ -32,5 +34,6 @@ function M.space(path, program)
 end
 
 M.sweep, M.unseen, M.spaces = dir .. "sweep-h200.jsonl", dir .. "unseen-h200.jsonl", dir .. "spaces-h200.csv"
+M.searched = dir .. "searched-h200.jsonl"
 
 return M
