@@ -62,6 +62,7 @@ static int search_new_l(lua_State *L)
 	return 1;
 }
 
+/* Does the function of Lua end the search? */
 static bool show_progress(lua_State *L, int progress, const struct search *s)
 {
 	struct search_result r = search_best(s);
@@ -80,9 +81,9 @@ static bool show_progress(lua_State *L, int progress, const struct search *s)
 	return ends;
 }
 
-/* search:run(trials, seconds, progress) -> "done", "trials", "seconds" or "interrupted", also if progress(trials, shapes, seconds) returns
- * true. Whatever ends it, the search keeps
- * what was found, and can be run further. Ctrl-C ends this call only, not the script. */
+/* search:run(trials, seconds, progress) -> "done", "trials", "seconds" or "interrupted": by Ctrl-C, which ends this call only
+ * and not the script, or as progress(trials, shapes, seconds) returns true. Whatever ends it, the search keeps what was found,
+ * and can be run further. */
 static int search_run_l(lua_State *L)
 {
 	struct host *h = enter(L);

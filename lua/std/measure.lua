@@ -370,7 +370,8 @@ local why = {
 -- o: trials=, seconds=, seed=, limit= (seconds that one kernel may take), gain=, risk= (below 0: all are measured), uncertainty= (the model's,
 -- a share), worst= (candidates predicted slower than this times the best are ignored), final=false (no last race),
 -- more= (called when none left is likely to win: the best candidate -> a list of more, and "interrupted" if it was),
--- early= (a list of {item=, row=}: what the server has measured already, with ids from 1; item.candidate as in candidates), known= (plan -> row or nil), put= (each row, at once), progress= (a state, after each row),
+-- early= (a list of {item=, row=}: what the server has measured already, with ids from 1; item.candidate as in candidates),
+-- known= (plan -> row or nil), put= (each row, at once), progress= (a state, after each row),
 -- alarm= (a row with a wrong result), server= (or a list of them).
 -- Rows: id, status ("ok", "skipped", "wrong", "failed"), why (what is wrong or failed; of "ok", if not all outputs were compared, the
 -- reason), ms, min, max, ratio, low, high, against (an id), score (ms, by ratios), relative (error of the result), predicted, script, plan, device_seconds; of

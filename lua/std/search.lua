@@ -388,8 +388,8 @@ local function in_order_by_counter(plan)
   plan:grid{cluster = 1, dynamic = true}
 end
 
--- The best plans with tiles that EUs take by a counter, of several tiles, where that pays in the model: a list as with_other_operands has it. The search
--- itself has no such choice: a counter changes little of what makes a plan good.
+-- The best plans with tiles that EUs take by a counter, of several tiles, where that pays in the model: a list as with_other_operands
+-- has it. The search itself has no such choice: a counter changes little of what makes a plan good.
 local function with_counter(s, bound, device)
   local list, known, of_tile, tried = {}, {}, {}, 0
   for rank, x in ipairs(s:found()) do
@@ -472,10 +472,7 @@ end
 local function measure(searches, others, bound, device, found, counts, o, most, ahead, watch)
   local s = searches[1]
   return trials.run(s, bound, device, found, {trials = most, seconds = o.seconds, seed = o.seed, fresh = o.fresh, dynamic = o.dynamic,
-    server = ahead.server, early = ahead.rows, bound = counts.bound_seconds, others = others, make = function(search, trial)
-      local statements, tile = search:plan(trial)
-      return rebuild(bound, device, statements, tile)
-    end,
+    server = ahead.server, early = ahead.rows, bound = counts.bound_seconds, others = others, make = ahead.make,
     search = function(search)
       local ended = search:run(math.maxinteger, number(o, "seconds", 60))
       if searches[#searches] ~= search and search ~= s then searches[#searches + 1] = search end

@@ -120,6 +120,25 @@ struct role_op *role_copy_op(struct arena *a, const struct role_op *o)
 	return n;
 }
 
+void role_remove_op(struct role_body *b, const struct role_op *o)
+{
+	int n = 0;
+
+	for (int i = 0; i < b->v.n; i++)
+		if (b->v.v[i] != o)
+			b->v.v[n++] = b->v.v[i];
+	b->v.n = n;
+}
+
+bool role_reads_flipped(const struct val *v)
+{
+	bool flips = v->kind == VAL_FLIPPED;
+
+	for (int i = 0; i < LEN(v->arg) && v->arg[i]; i++)
+		flips |= role_reads_flipped(v->arg[i]);
+	return flips;
+}
+
 /* Bytes of the field of an operand that is no setting; 0: it is one. */
 static size_t operand_bytes(const struct role_op *o, enum operand_kind kind)
 {

@@ -63,6 +63,10 @@ int role_flag(const struct role_op *o);
 
 /* A copy whose operands can be changed: it has lists of its own. The bodies of a region are still those of o. */
 struct role_op *role_copy_op(struct arena *a, const struct role_op *o);
+/* Removes it from the body, if it is there, and not from those inside. */
+void role_remove_op(struct role_body *b, const struct role_op *o);
+/* Does the value read an element of another column than that of the result? */
+bool role_reads_flipped(const struct val *v);
 /* Do the operations have the same settings: everything that is neither an operand, nor a body, nor a task? A field that
  * ops.def does not name as a number, value, fragment, flag, ring, staging, offset or string counts as a setting. */
 bool role_same_settings(const struct role_op *x, const struct role_op *y);

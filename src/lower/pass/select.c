@@ -1,6 +1,7 @@
 /* Selection: the operations of each sTask, instead of WORK. Which they are follows from what the sTask is and where
  * its values lie; registers are those of the versions that the current iteration uses. */
 #include "lower/pass/pass.h"
+#include "role/operands.h"
 
 #include <string.h>
 
@@ -71,19 +72,9 @@ static bool release_in(const struct role_body *b, int from)
 	return false;
 }
 
-static void remove_op(struct role_body *b, const struct role_op *o)
-{
-	int n = 0;
-
-	for (int i = 0; i < b->v.n; i++)
-		if (b->v.v[i] != o)
-			b->v.v[n++] = b->v.v[i];
-	b->v.n = n;
-}
-
-/* The copy engine may fill a slot again once the sTask is signaled. Unless the lane that has it do so fences (fences.c), each thread
- * fences behind what it reads by ordinary loads. If the lane has signaled nothing since the fence of an earlier sTask, that one is deleted: this one
- * covers its reads, too. */
+/* The copy engine may fill a slot again once the sTask is signaled. Unless the lane that has it do so fences (fences.c), each
+ * thread fences behind what it reads by ordinary loads. If the lane has signaled nothing since the fence of an earlier sTask,
+ * that one is deleted: this one covers its reads, too. */
 static bool fence_reads(struct lowering *c, int from)
 {
 	struct role_body *b = c->body;
@@ -94,7 +85,7 @@ static bool fence_reads(struct lowering *c, int from)
 	if (!reads_filled_slot(c, b, from))
 		return false;
 	if (c->fence_body)
-		remove_op(c->fence_body, c->fence);
+		role_remove_op(c->fence_body, c->fence);
 	c->fence_body = NULL;
 	if (b->v.v[b->v.n - 1]->what == DO_FENCE)
 		return true;

@@ -38,15 +38,6 @@ static int operations_of(const struct role_op *map)
 	return n;
 }
 
-static bool exchanges(const struct val *v)
-{
-	bool does = v->kind == VAL_FLIPPED;
-
-	for (int i = 0; i < LEN(v->arg) && v->arg[i]; i++)
-		does |= exchanges(v->arg[i]);
-	return does;
-}
-
 /* What the sTask computes as the elements of a fragment that has one version; NULL: it does not. */
 static const struct val *made_as(const struct role_body *b, const struct frag *f)
 {
@@ -149,7 +140,7 @@ static bool can_skip(const struct role_op *map, const struct frag *f, int *chunk
 
 	*chunk = n % CHUNK_GROUPS ? n % 2 ? 1 : 2 : CHUNK_GROUPS;
 	for (int i = 0; i < map->u.map.steps.n; i++)
-		if (exchanges(map->u.map.steps.v[i].value) || (i < map->u.map.steps.n - 1 && map->u.map.steps.v[i].to))
+		if (role_reads_flipped(map->u.map.steps.v[i].value) || (i < map->u.map.steps.n - 1 && map->u.map.steps.v[i].to))
 			return false;
 	return f->kind == FRAG_FULL && !f->packed && n > *chunk && l->parts < 2 && !l->every_warp && !l->across_warps &&
 		!map->u.map.apart && operations_of(map) >= OPERATIONS_LEAST;
@@ -200,13 +191,6 @@ static bool join_mask(struct lowering *c, const struct role_body *b, const struc
 	return true;
 }
 
-static void remove_op(struct role_body *b, int at)
-{
-	for (int i = at; i + 1 < b->v.n; i++)
-		b->v.v[i] = b->v.v[i + 1];
-	b->v.n--;
-}
-
 /* The operation before the one at `at` that makes the fragment, with loops over elements between them alone; NONE. What these make is
  * not what it reads, as it stands before them. */
 static int find_maker(const struct role_body *b, int at, const struct frag *f)
@@ -234,11 +218,11 @@ static void skip_in_task(struct lowering *c, struct role_body *b)
 
 		if (maker == NONE || !join_mask(c, b, b->v.v[maker], o))
 			continue;
-		remove_op(b, maker);
+		role_remove_op(b, b->v.v[maker]);
 		i--;
 		for (int k = b->v.n - 1; k >= 0; k--)
 			if (b->v.v[k]->what == DO_FRAGMENT && b->v.v[k]->u.frag.at.frag == f) {
-				remove_op(b, k);
+				role_remove_op(b, b->v.v[k]);
 				i--;
 			}
 	}

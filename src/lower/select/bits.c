@@ -20,21 +20,12 @@ static bool holds(const struct frag *const *v, int n, const struct frag *f)
 	return false;
 }
 
-static bool reads_flipped(const struct val *v)
-{
-	bool flips = v->kind == VAL_FLIPPED;
-
-	for (int i = 0; i < LEN(v->arg) && v->arg[i]; i++)
-		flips |= reads_flipped(v->arg[i]);
-	return flips;
-}
-
 static bool reads_others(const struct role_op *o)
 {
 	for (int i = 0; o->what == DO_MAP && i < o->u.map.steps.n; i++)
-		if (reads_flipped(o->u.map.steps.v[i].value))
+		if (role_reads_flipped(o->u.map.steps.v[i].value))
 			return true;
-	return o->what == DO_REDUCE ? reads_flipped(o->u.reduce.value) : o->what != DO_MAP;
+	return o->what == DO_REDUCE ? role_reads_flipped(o->u.reduce.value) : o->what != DO_MAP;
 }
 
 static void note_made(void *ctx, struct frag_at at)

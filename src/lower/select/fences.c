@@ -1,9 +1,10 @@
 /* Fences between what threads have read of a slot by ordinary loads and the copy engine's next write to it.
  *
- * The engine writes through another proxy than threads read, so on the path of signals and waits from a read to the write there must be a
- * fence of the proxy (PTX ISA, "Async proxy"). Each thread that reads may fence before it signals; or the thread that has the engine write
- * fences once it has seen the signals. The second takes none of the time of lanes that compute, of which a fence takes some, as in machine
- * code it waits for all of the thread's accesses: RMSNorm and product took 6 % longer. It is possible where a lane does nothing but have the engine load, into its own block. */
+ * The engine writes through another proxy than threads read, so on the path of signals and waits from a read to the write there
+ * must be a fence of the proxy (PTX ISA, "Async proxy"). Each thread that reads may fence before it signals; or the thread that
+ * has the engine write fences once it has seen the signals. The second takes none of the time of lanes that compute. A fence takes
+ * some, as in machine code it waits for all of the thread's accesses: RMSNorm and product took 6 % longer. The second is possible
+ * where a lane does nothing but have the engine load, into its own block. */
 #include "lower/lower.h"
 #include "lower/select/lowering.h"
 
