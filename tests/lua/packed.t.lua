@@ -181,6 +181,38 @@ local gathered = mr.program("gathered", function(p)
 end)
 computes("rows that a table names, blocks of columns", searched(gathered{e = 2, t = 24, n = 40, b = 3, l = 32}))
 
+-- Scales for `group` weights each lie one behind the other in the tensor and in the ring: threads copy as many at once as begin
+-- at a multiple of their bytes in both, and none where the tile or the tensor ends among them.
+for _, case in ipairs{
+  {group = 64, k = 1024, tile = 256, bytes = 8}, {group = 128, k = 1024, tile = 256, bytes = 4}, {group = 64, k = 1024, tile = 256, dtype = "f32", shared = 512},
+  {group = 64, k = 384, tile = 128, bytes = 4}, {group = 64, k = 448, tile = 256}, {group = 64, k = 320, tile = 256}, {group = 48, k = 768, tile = 256},
+  {group = 64, k = 2048, tile = 256, off = 2, bytes = 4}, {group = 64, k = 2048, tile = 256, off = 1},
+} do
+  local scaled = mr.program("scaled", function(p)
+    local n, k = p:axes("n", "k")
+    local g = p:axis("g", k.size // case.group + (case.off and 4 or 0))
+    local X, S, Y = p:input("X", {n, k}, "i8"), p:input("S", {n, g}, case.dtype or "bf16"), p:output("Y", {n}, "f32")
+    local y = p:carry("y", {n}, 0)
+    p:loop(k, function()
+      local x, s = p:load("load_x", X), p:load("load_s", S, {n, k // case.group + (case.off or 0)})
+      p:task("sum", function() y:add(mr.rowsum(x * s, k)) end)
+    end)
+    Y:store("store_y", y)
+  end)
+  local plan = mr.plan(scaled{n = 100, k = case.k}:graph{tile = {n = 64, k = case.tile}}, h200)
+  plan:lane("p0", {warps = 2})
+  plan:lane("c0", {warps = 4})
+  for _, task in ipairs(plan.tasks) do
+    plan:append(task.name, task.kind == "load" and {lane = "p0", seu = "tma"} or {lane = "c0", seu = "cuda"})
+  end
+  plan:buffers{x = 2, s = 2}
+  plan:fill_waits()
+  local what = ("%d scales of %s from %d on, tiles of %d"):format(case.k // case.group, case.dtype or "bf16", (case.off or 0), case.tile)
+  computes(what, plan)
+  local copied = plan:compile{target = "host"}.source:match("load_s, iteration.-\n\t+}\n"):match "copy_(%d+)"
+  tap.is(copied and tonumber(copied), case.bytes, "  copied so many bytes at once", case.bytes)
+end
+
 -- What is refused, and where.
 tap.refuses([[
 local mr = require "millrace"

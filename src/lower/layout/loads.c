@@ -557,8 +557,8 @@ struct frag lower_ring_slice(const struct stask *s, const struct ring *r)
 	return f;
 }
 
-/* Of the last dimension's index the term of the axis whose neighbours in the tensor are neighbours in the ring's rows. NULL:
- * there is none. */
+/* Of the last dimension's index the term of the axis whose neighbours in the tensor are neighbours in the ring's rows: of an
+ * axis k, or of k // 32 where the ring has one element for each 32 of a tile. NULL: there is none. */
 static const struct index_term *term_in_row(const struct kernel *k, const struct ring *r, const struct node *n)
 {
 	const struct program *p = k->plan->graph->program;
@@ -567,12 +567,12 @@ static const struct index_term *term_in_row(const struct kernel *k, const struct
 	const struct index_term *found = NULL;
 	int cols = r->shape.ncol, axis = cols ? r->shape.col[cols - 1] : NONE;
 
-	if (!last || last->value || axis == NONE || p->axes.v[axis].packs != NONE || r->shape.col_share[cols - 1] != 1)
+	if (!last || last->value || axis == NONE || p->axes.v[axis].packs != NONE)
 		return NULL;
 	for (int i = 0; i < last->n; i++) {
 		const struct index_term *x = &last->term[i];
 
-		if (x->axis == axis && (found || x->coef != 1 || x->div != 1))
+		if (x->axis == axis && (found || x->coef != 1 || x->div != r->shape.col_share[cols - 1]))
 			return NULL;
 		found = x->axis == axis ? x : found;
 	}
@@ -581,12 +581,16 @@ static const struct index_term *term_in_row(const struct kernel *k, const struct
 
 /* Do `run` of them begin at a multiple of that in the ring, and are all of one value of other axes of the columns, and
  * of the tile? */
-static bool in_runs(const struct kernel *k, const struct stask *s, const struct ring *r, int axis, int64_t run)
+static bool in_runs(const struct kernel *k, const struct stask *s, const struct ring *r, const struct index_term *in_row, int64_t run)
 {
 	const struct buffer *b = &k->plan->graph->buffers.v[r->buffer];
+	int64_t extent = ring_axis_extent(k, b, in_row->axis), tile = k->plan->graph->extents.tile[in_row->axis];
 	int64_t sizes[] = { r->shape.cols, lower_ring_slice(s, r).cols, r->panel_cols,
-		r->shape.ncol > 1 ? ring_axis_extent(k, b, axis) : 0,
-		r->shape.full_axes >> axis & 1 ? 0 : k->plan->graph->extents.tile[axis] };
+		r->shape.ncol > 1 ? extent / in_row->div : 0,
+		r->shape.full_axes >> in_row->axis & 1 ? 0 : tile / in_row->div };
+
+	if (extent % in_row->div || tile % in_row->div)
+		return false;
 
 	for (int i = 0; i < LEN(sizes); i++)
 		if (sizes[i] % run)
@@ -605,7 +609,7 @@ static bool in_aligned_runs(const struct kernel *k, const struct node *n, const 
 		if (&last->term[i] != in_row && last->term[i].coef % run)
 			return false;
 	return !ends_within_tile(k->plan->graph, p->tasks.v[n->task].loop, in_row->axis) &&
-		axis_divisor(&p->axes.v[in_row->axis]) % run == 0 &&
+		axis_divisor(&p->axes.v[in_row->axis]) % (run * in_row->div) == 0 &&
 		axis_divisor(&p->axes.v[t->dim[t->rank - 1]]) % run == 0 &&
 		last->k % run == 0 && in_row->mod % run == 0;
 }
@@ -636,7 +640,7 @@ int lower_copy_width(const struct kernel *k, int task)
 	int bytes = element_bytes(k, s);
 
 	for (int run = !in_row || !bytes ? 1 : k->target->shared.chunk / bytes; run > 1 && run * bytes >= 4; run /= 2)
-		if (in_runs(k, s, r, in_row->axis, run) && in_aligned_runs(k, n, in_row, run))
+		if (in_runs(k, s, r, in_row, run) && in_aligned_runs(k, n, in_row, run))
 			return run;
 	return 1;
 }
@@ -650,9 +654,9 @@ int lower_unaligned_width(const struct kernel *k, int task)
 	const struct index_expr *last = t->rank ? &n->index[t->rank - 1] : NULL;
 	const struct index_term *in_row = term_in_row(k, r, n);
 	int bytes = element_bytes(k, s), run = bytes ? k->target->shared.chunk / bytes : 1;
-	bool plain = in_row && last->n == 1 && r->shape.ncol == 1 && !in_row->mod;
+	bool plain = in_row && in_row->div == 1 && last->n == 1 && r->shape.ncol == 1 && !in_row->mod;
 
-	return plain && run > 1 && bytes < 4 && in_runs(k, s, r, in_row->axis, run) ? run : 1;
+	return plain && run > 1 && bytes < 4 && in_runs(k, s, r, in_row, run) ? run : 1;
 }
 
 /* The threads of a warp copy to contiguous bytes, so they must have complete rows of complete panels; and all warps of
