@@ -370,6 +370,41 @@ static enum err_code select_single_node(struct lowering *c, const struct kentry 
 	return OK;
 }
 
+/* The node behind the last one that is computed in one loop with node number `at` of the task, which has the fragment. */
+static int end_of_fused(struct lowering *c, const struct stask *s, const struct task *t, int at, const struct frag *f)
+{
+	int end = at;
+
+	while (end < t->nodes.n && can_fuse(c, s, t->nodes.v[end], f) && !converts_fused_value(c, s, t, at, end))
+		end++;
+	return end;
+}
+
+int fragment_words(struct lowering *c, const struct stask *s)
+{
+	const struct task *t = &c->p->tasks.v[s->task];
+	int words = 0;
+
+	for (int i = 0, end; i < t->nodes.n; i = end) {
+		int node = t->nodes.v[i];
+		struct frag f;
+		struct err e;
+
+		end = i + 1;
+		if (is_left_out(c, s, node) || packs_result(c, s, node) || c->p->nodes.v[node].op == OP_SET || lay_out_node(c, s, node, &f, &e))
+			continue;
+		end = (int)max_i64(end, end_of_fused(c, s, t, i, &f));
+		for (int k = i; k < end; k++) {
+			int value = t->nodes.v[k];
+
+			if (!is_left_out(c, s, value) && buffer_of_node(c, s, value) == NONE && is_used_from(c, s, value, end) &&
+			    !lay_out_node(c, s, value, &f, &e))
+				words += frag_words(&f);
+		}
+	}
+	return words;
+}
+
 enum err_code select_compute(struct lowering *c, const struct kentry *x, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
@@ -389,9 +424,9 @@ enum err_code select_compute(struct lowering *c, const struct kentry *x, struct 
 			continue;
 		if (op != OP_SET)
 			TRY(lay_out_node(c, s, node, &f, e));
-		while (op != OP_SET && fused_end < t->nodes.n && can_fuse(c, s, t->nodes.v[fused_end], &f) &&
-		       !converts_fused_value(c, s, t, i, fused_end))
-			next = ++fused_end;
+		if (op != OP_SET)
+			fused_end = end_of_fused(c, s, t, i, &f);
+		next = fused_end > i ? fused_end : next;
 		TRY(add_layout_conversions(c, x, i, next, e));
 		TRY(fused_end > i ? select_fused(c, x, i, next, e) : select_single_node(c, x, node, e));
 	}

@@ -34,24 +34,6 @@ static bool has_columns_of_ring(const struct lowering *c, const struct stask *s,
 		tile % MATRIX_ROWS == 0 && r->panel_cols % MATRIX_ROWS == 0;
 }
 
-/* Words that a thread of the sTask takes for values that are neither its results nor computed where they are used. */
-static int words_between(struct lowering *c, const struct stask *s)
-{
-	const struct task *t = &c->p->tasks.v[s->task];
-	int words = 0;
-
-	for (int i = 0; i < t->nodes.n; i++) {
-		int node = t->nodes.v[i];
-		struct frag f;
-		struct err e;
-
-		if (!is_left_out(c, s, node) && c->p->nodes.v[node].op != OP_SET && buffer_of_node(c, s, node) == NONE &&
-		    !lay_out_node(c, s, node, &f, &e))
-			words += frag_words(&f);
-	}
-	return words;
-}
-
 const struct frag *find_fetched(const struct lowering *c, int buffer, const struct shape2 *shape)
 {
 	for (int i = 0; i < c->fetched.n; i++)
@@ -124,7 +106,7 @@ static enum err_code fetch_value(struct lowering *c, const struct kentry *x, int
 	TRY(lay_out_shape(c, s, shape, c->g->buffers.v[buffer].type, f, e));
 	for (int i = 0; i < c->fetched.n; i++)
 		words += frag_words(c->fetched.v[i].frag);
-	words += words_between(c, s);
+	words += fragment_words(c, s);
 	if (!is_in_matrices(f) || !has_columns_of_ring(c, s, r, shape) || !has_registers_for_all(c, x->task, frag_words(f) + words) ||
 	    !num_is(inside_condition(c, s, shape, f, r->shape.full_axes & ~shape->full_axes), 1))
 		return OK;

@@ -268,6 +268,9 @@ int together_at(const struct lowering *c, const struct num *address, enum dtype 
 /* Lets the operation (DO_PACK) read for several groups of columns at once what it reads from shared memory: the words of one row
  * that follow each other, or one that serves all groups. */
 void widen_reads(struct lowering *c, struct role_op *pack);
+/* Words that a thread of the sTask takes for values that are neither its results, nor computed where they are used, nor one
+ * element after the other in a loop with all that uses them. */
+int fragment_words(struct lowering *c, const struct stask *s);
 /* Is the node a conversion to a type of 16 bits of the product of two values of that type, which nothing else uses? */
 bool multiplies_pairs(const struct lowering *c, const struct stask *s, int node);
 /* Lets it compute two elements at once where that gives the same result (pairs.c). */
