@@ -43,14 +43,13 @@ static void put_carries(struct plain_text *t, int phase, int loop)
 {
 	for (int i = 0; i < t->p->carries.n; i++) {
 		const struct carry *c = &t->p->carries.v[i];
+		struct plain_loops l;
 
 		if (c->phase != phase || c->loop != loop)
 			continue;
-		plain_each_of_carry(t, i);
-		t->indent++;
+		l = plain_loops_of_carry(t, i);
+		plain_begin(t, &l);
 		plain_line(t, "%s = %s;", plain_carry_element(t, i), plain_number(t->a, c->init));
-		t->indent--;
-		plain_line(t, "SYNC();");
 	}
 }
 
@@ -132,6 +131,7 @@ static void put_body(struct plain_text *t, int phase, int loop)
 		const struct task *task;
 
 		if (body[i].is_loop) {
+			plain_end(t);
 			put_loop(t, phase, body[i].id);
 			continue;
 		}
@@ -139,6 +139,7 @@ static void put_body(struct plain_text *t, int phase, int loop)
 		for (int j = 0; j < task->nodes.n; j++)
 			plain_node(t, task->nodes.v[j]);
 	}
+	plain_end(t);
 }
 
 /* The block's arrays. */
@@ -147,7 +148,7 @@ static void put_arrays(struct plain_text *t, const struct plain_memory *r)
 	plain_line(t, "double *const own = scratch + BLOCK * %lldll;", (long long)r->total);
 	plain_line(t, "double *const a = own + %lld, *const b = own + %lld;", (long long)r->a, (long long)r->b);
 	for (int i = 0; i < t->p->nodes.n; i++)
-		if (r->node[i] != NONE)
+		if (r->node[i] != NONE && !t->inlined[i])
 			plain_line(t, "double *const v%d = own + %lld;", i, (long long)r->node[i]);
 	for (int i = 0; i < t->p->carries.n; i++)
 		if (r->carry[i] != NONE)
@@ -297,7 +298,7 @@ enum err_code plain_print(const struct extents *x, unsigned flags, const struct 
 	struct plain *out, struct err *e)
 {
 	const struct program *p = x->program;
-	struct plain_text t = { .p = p, .x = x, .a = a, .flags = flags };
+	struct plain_text t = { .p = p, .x = x, .a = a, .inlined = plain_inlined(a, x), .flags = flags };
 
 	*out = (struct plain){ .nphases = p->phases.n };
 	out->phases = ARENA_ARRAY(a, p->phases.n, struct plain_phase);

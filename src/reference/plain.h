@@ -1,8 +1,9 @@
 /* plain.h - a program as a plain kernel, straight from the program.
  *
  * The second reference, for sizes that the interpreter (tile/interp.h) is too slow for. It follows the interpreter node
- * by node: every value is an array of double, evaluated in program order, tile by tile. Graph, plan and lowering have
- * no part in it, so what it says of a kernel made from a plan is an independent opinion.
+ * by node: every value is an array of double, evaluated in program order, tile by tile; one that is read once is computed
+ * where it is read, and has no array. Graph, plan and lowering have no part in it, so what it says of a kernel made
+ * from a plan is an independent opinion.
  *
  * One text serves two compilers. As CUDA C++ each block takes output tiles one after the other; its
  * threads share the elements of each value, which lies in memory of the block's own. As

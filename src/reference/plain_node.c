@@ -159,6 +159,49 @@ static void put_store(struct plain_text *t, int node)
 
 /* element-wise -------------------------------------------------------------- */
 
+/* Is it what plain_formula makes of values alone? (A carry may be another one where such a value is read.) */
+static bool is_formula(const struct node *n)
+{
+	return op_kind(n->op) == OP_ELEMENTWISE || op_kind(n->op) == OP_ERROR_BOUND || n->op == OP_INDEX || n->op == OP_CAST;
+}
+
+/* Does the node read each element of such a value once, and its threads share that? A reduction reads all along its axis
+ * in one thread. */
+static bool reads_once(const struct program *p, const struct node *reader, const struct node *value)
+{
+	if (p->tasks.v[reader->task].loop != p->tasks.v[value->task].loop ||
+	    p->tasks.v[reader->task].phase != p->tasks.v[value->task].phase)
+		return false;
+	if (reader->op == OP_MMA)
+		return true;
+	if (reader->op == OP_SET)
+		return p->carries.v[reader->ref].naxes == value->naxes;
+	return (reader->op == OP_STORE || is_formula(reader)) && reader->naxes == value->naxes;
+}
+
+const bool *plain_inlined(struct arena *a, const struct extents *x)
+{
+	const struct program *p = x->program;
+	bool *out = ARENA_ARRAY(a, p->nodes.n, bool);
+	int *reads = ARENA_ARRAY(a, p->nodes.n, int);
+
+	for (int i = 0; i < p->nodes.n; i++)
+		out[i] = p->nodes.v[i].task != NONE && is_formula(&p->nodes.v[i]);
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+
+		for (int k = 0; n->task != NONE && k < node_arity(n); k++) {
+			int arg = n->arg[k];
+
+			if (++reads[arg] > 1 || (out[arg] && !reads_once(p, n, &p->nodes.v[arg])))
+				out[arg] = false;
+		}
+		if (n->op == OP_AT && n->index[0].value)
+			out[index_value(&n->index[0])] = false;
+	}
+	return out;
+}
+
 static const char *apply_text(struct plain_text *t, const struct node *n)
 {
 	const char *args = "";
@@ -173,31 +216,31 @@ static const char *cast_text(struct plain_text *t, const struct node *n)
 	const char *x = plain_value(t, n->arg[0]);
 
 	if (n->type == DT_BOOL)
-		return arena_strf(t->a, "%s != 0", x);
+		return arena_strf(t->a, "(%s != 0)", x);
 	return rounded_text(t, n->type, dtype_is_float(n->type) ? x : arena_strf(t->a, "trunc(%s)", x));
 }
 
-static void put_elementwise(struct plain_text *t, int node)
+const char *plain_formula(struct plain_text *t, int node)
 {
 	const struct node *n = &t->p->nodes.v[node];
-	const char *from;
 
-	plain_each_of_node(t, node, "");
 	if (n->op == OP_GET)
-		from = plain_carry_element(t, n->ref);
-	else if (n->op == OP_INDEX)
-		from = arena_strf(t->a, "(double)%s", plain_position(t, n->ref, n->naxes > 0));
-	else if (n->op == OP_CAST)
-		from = cast_text(t, n);
-	else
-		from = apply_text(t, n);
-	plain_statement(t, plain_value(t, node), from);
+		return plain_carry_element(t, n->ref);
+	if (n->op == OP_INDEX)
+		return arena_strf(t->a, "(double)%s", plain_position(t, n->ref, n->naxes > 0));
+	return n->op == OP_CAST ? cast_text(t, n) : apply_text(t, n);
 }
 
-static void put_set(struct plain_text *t, const struct node *n)
+/* Set an element of the node's value, or of the carry that it sets. */
+static void put_statement(struct plain_text *t, int node)
 {
-	plain_each_of_carry(t, n->ref);
-	plain_statement(t, plain_carry_element(t, n->ref), plain_value(t, n->arg[0]));
+	const struct node *n = &t->p->nodes.v[node];
+	bool sets = n->op == OP_SET;
+	struct plain_loops l = sets ? plain_loops_of_carry(t, n->ref) : plain_loops_of_node(t, node);
+
+	plain_begin(t, &l);
+	plain_line(t, "%s = %s;\t/* %s, line %d */", sets ? plain_carry_element(t, n->ref) : plain_value(t, node),
+		sets ? plain_value(t, n->arg[0]) : plain_formula(t, node), t->p->tasks.v[n->task].name, n->loc.line);
 }
 
 static void put_unpack(struct plain_text *t, int node)
@@ -406,6 +449,13 @@ void plain_node(struct plain_text *t, int node)
 {
 	const struct node *n = &t->p->nodes.v[node];
 
+	if (t->inlined[node])
+		return;
+	if (n->op == OP_SET || n->op == OP_GET || is_formula(n)) {
+		put_statement(t, node);
+		return;
+	}
+	plain_end(t);
 	plain_line(t, "/* v%d: %s in %s, line %d */", node, op_name(n->op), t->p->tasks.v[n->task].name, n->loc.line);
 	switch (op_class(n->op)) {
 	case CLASS_MMA:
@@ -425,16 +475,12 @@ void plain_node(struct plain_text *t, int node)
 		break;
 	case CLASS_FREE: case CLASS_FMA: case CLASS_ALU: case CLASS_SFU: case CLASS_CVT:
 	case CLASS_DIV: case CLASS_COUNT:
-		if (n->op == OP_SET)
-			put_set(t, n);
-		else if (n->op == OP_UNPACK)
+		if (n->op == OP_UNPACK)
 			put_unpack(t, node);
 		else if (n->op == OP_EXPAND)
 			put_expand(t, node);
-		else if (n->op == OP_AT)
-			put_at(t, node);
 		else
-			put_elementwise(t, node);
+			put_at(t, node);
 		break;
 	}
 	plain_line(t, "SYNC();");

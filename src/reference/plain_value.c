@@ -88,6 +88,8 @@ const char *plain_value(struct plain_text *t, int node)
 
 	if (n->op == OP_CONST)
 		return plain_number(t->a, n->k);
+	if (t->inlined[node])
+		return plain_formula(t, node);
 	return element(t, arena_strf(t->a, "v%d", node), n->naxes, n->axis, t->x->full_axis + node * RANK_MAX);
 }
 
@@ -119,8 +121,7 @@ const char *plain_length(struct plain_text *t, int axis, bool full)
 	return arena_strf(t->a, "len_%s", plain_axis(t, axis));
 }
 
-/* "EACH(...) AXIS(...)": the threads share what follows. */
-void plain_each(struct plain_text *t, const struct plain_loops *l, const char *after)
+static const char *each_text(struct plain_text *t, const struct plain_loops *l)
 {
 	int64_t total = 1;
 	const char *text = "";
@@ -133,30 +134,69 @@ void plain_each(struct plain_text *t, const struct plain_loops *l, const char *a
 		total *= size;
 		t->full_axis[l->axis[i]] = l->full_axis[i];
 	}
-	plain_line(t, "EACH(%lld)%s%s", (long long)total, text, after);
+	return arena_strf(t->a, "EACH(%lld)%s", (long long)total, text);
 }
 
-static void each_of(struct plain_text *t, int n, const int *axis, const uint8_t *full_axis, const char *after)
+void plain_each(struct plain_text *t, const struct plain_loops *l, const char *after)
+{
+	plain_line(t, "%s%s", each_text(t, l), after);
+}
+
+void plain_begin(struct plain_text *t, const struct plain_loops *l)
+{
+	const char *text = each_text(t, l);
+
+	if (t->shared && strcmp(t->shared, text) == 0)
+		return;
+	plain_end(t);
+	plain_line(t, "%s {", text);
+	t->shared = text;
+}
+
+void plain_end(struct plain_text *t)
+{
+	if (!t->shared)
+		return;
+	plain_line(t, "}");
+	plain_line(t, "SYNC();");
+	t->shared = NULL;
+}
+
+static struct plain_loops loops_of(int n, const int *axis, const uint8_t *full_axis)
 {
 	struct plain_loops l = { 0 };
 
 	for (int i = 0; i < n; i++)
 		plain_loop(&l, axis[i], full_axis[i]);
-	plain_each(t, &l, after);
+	return l;
+}
+
+struct plain_loops plain_loops_of_node(const struct plain_text *t, int node)
+{
+	const struct node *n = &t->p->nodes.v[node];
+
+	return loops_of(n->naxes, n->axis, t->x->full_axis + node * RANK_MAX);
+}
+
+struct plain_loops plain_loops_of_carry(const struct plain_text *t, int carry)
+{
+	const struct carry *c = &t->p->carries.v[carry];
+
+	return loops_of(c->naxes, c->axis, t->x->carry_full_axis + carry * RANK_MAX);
 }
 
 void plain_each_of_node(struct plain_text *t, int node, const char *after)
 {
-	const struct node *n = &t->p->nodes.v[node];
+	struct plain_loops l = plain_loops_of_node(t, node);
 
-	each_of(t, n->naxes, n->axis, t->x->full_axis + node * RANK_MAX, after);
+	plain_each(t, &l, after);
 }
 
 void plain_each_of_carry(struct plain_text *t, int carry)
 {
-	const struct carry *c = &t->p->carries.v[carry];
+	struct plain_loops l = plain_loops_of_carry(t, carry);
 
-	each_of(t, c->naxes, c->axis, t->x->carry_full_axis + carry * RANK_MAX, "");
+	plain_each(t, &l, "");
 }
 
 /* A statement of its own under the line before. */
