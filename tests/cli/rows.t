@@ -175,4 +175,28 @@ print(n > 60)
 L
 t_cmd '  each is bound to its sizes and has a goal, and each rival has a row' 0 "$MILLRACE" "$T/bind.lua" "$T/programs"
 t_out '  ' <<<true
+
+# Sizes drawn at random, in the same kinds of work.
+for seed in 1 2; do
+	SEED=$seed SHAPES=25 PYTHONDONTWRITEBYTECODE=1 python3 tests/perf/rows.py --cases random_cases --programs >"$T/drawn$seed"
+done
+SEED=1 SHAPES=25 PYTHONDONTWRITEBYTECODE=1 python3 tests/perf/rows.py --cases random_cases --programs | cmp -s - "$T/drawn1"
+t_is 'a seed gives the same sizes again' $? 0
+cmp -s "$T/drawn1" "$T/drawn2"
+t_is '  and another one others' $? 1
+cat >"$T/bind.lua" <<'L'
+local parse, program_of = dofile "tests/lua/lib/parse_json.lua", dofile "tests/perf/program_of.lua"
+local programs, n = {}, 0
+for line in io.lines(arg[1]) do
+  local row = parse(line)
+  program_of(row.program)(row.sizes)
+  n = n + (programs[row.program] and 0 or 1)
+  programs[row.program] = true
+end
+print(n)
+L
+for seed in 1 2; do
+	t_cmd "the programs of seed $seed are bound to their sizes" 0 "$MILLRACE" "$T/bind.lua" "$T/drawn$seed"
+	t_out '  of each kind' <<<21
+done
 t_done

@@ -30,11 +30,17 @@ taken()
 
 # ---- products ----------------------------------------------------------------------
 
+
+
+def product(m, n, k):
+    Case(f"gemm {m} x {n} x {k}", "", "search", "gemm", dict(m=m, n=n, k=k),
+         {"cuBLAS": lambda x, out: lambda: torch.matmul(x[0], x[1].T, out=out)}, lambda x: x[0].float() @ x[1].float().T)
+
+
 for m, n, k in ((4096, 4096, 4096), (8192, 8192, 8192), *((8192, 8192, k) for k in (256, 512, 1024, 2048, 4096, 16384)),
                 (8192, 28672, 8192), (8192, 8192, 28672), (2048, 2048, 2048), (16, 8192, 8192), (64, 28672, 8192),
                 (128, 8192, 28672), (1024, 1024, 16384), (333, 4096, 4096), (5120, 5120, 5120)):
-    Case(f"gemm {m} x {n} x {k}", "", "search", "gemm", dict(m=m, n=n, k=k),
-         {"cuBLAS": lambda x, out: lambda: torch.matmul(x[0], x[1].T, out=out)}, lambda x: x[0].float() @ x[1].float().T)
+    product(m, n, k)
 rows("gemm")
 
 for m in 1, 4, 8, 16:
@@ -146,10 +152,18 @@ def swiglu(a, g, u):
     return F.silu(a @ g.T) * (a @ u.T)
 
 
-Case("swiglu 8192 x 8192 x 4096", "", "search", PROGRAMS + "swiglu", dict(m=8192, n=8192, k=4096), eager_and_inductor(swiglu),
-     lambda x: swiglu(*(t.float() for t in x)), flops=4 * 8192 * 8192 * 4096)
-Case("batched gemm 32 x 2048 x 2048 x 1024", "", "search", PROGRAMS + "batched_gemm", dict(b=32, m=2048, n=2048, k=1024),
-     eager_and_inductor(lambda a, b: a @ b.transpose(1, 2)), lambda x: x[0].float() @ x[1].float().transpose(1, 2))
+def gated(m, n, k):
+    Case(f"swiglu {m} x {n} x {k}", "", "search", PROGRAMS + "swiglu", dict(m=m, n=n, k=k), eager_and_inductor(swiglu),
+         lambda x: swiglu(*(t.float() for t in x)), flops=4 * m * n * k)
+
+
+def batched(b, m, n, k):
+    Case(f"batched gemm {b} x {m} x {n} x {k}", "", "search", PROGRAMS + "batched_gemm", dict(b=b, m=m, n=n, k=k),
+         eager_and_inductor(lambda a, b: a @ b.transpose(1, 2)), lambda x: x[0].float() @ x[1].float().transpose(1, 2))
+
+
+gated(8192, 8192, 4096)
+batched(32, 2048, 2048, 1024)
 Case("split-k 512 x 1024 x 32768, 8 parts", "", "search", OPERATORS + "splitk_gemm.lua:splitk_gemm", dict(m=512, n=1024, k=32768, s=8),
      {"cuBLAS": lambda x, out: lambda: x[0] @ x[1]}, lambda x: x[0].float() @ x[1].float(), any_order=True)
 rows("fused")
@@ -162,14 +176,37 @@ def over_rows(name, program, sizes, f, reference=None, inputs=None):
     Case(name, "", "search", program, sizes, eager_and_inductor(f), reference or (lambda x: f(*(t.float() for t in x))), inputs)
 
 
-over_rows("softmax 4096 x 16384", PROGRAMS + "softmax", dict(m=4096, n=16384), lambda x: torch.softmax(x, -1))
-over_rows("layernorm 8192 x 8192", PROGRAMS + "layernorm", dict(m=8192, n=8192),
-          lambda x, g, b: F.layer_norm(x, (x.shape[-1],), g, b, 1e-5))
-over_rows("rmsnorm 8192 x 8192", PROGRAMS + "rmsnorm", dict(m=8192, n=8192), lambda x, g: F.rms_norm(x, (x.shape[-1],), g, 1e-6))
-over_rows("gelu 8192 x 8192", PROGRAMS + "gelu", dict(m=8192, n=8192), F.gelu)
-over_rows("argmax 2048 x 32768", OPERATORS + "row_scans.lua:argmax", dict(m=2048, n=32768), lambda x: x.argmax(-1).to(torch.int32))
-over_rows("cumsum 4096 x 8192", OPERATORS + "row_scans.lua:cumsum", dict(m=4096, n=8192), lambda x: torch.cumsum(x, -1),
-          lambda x: torch.cumsum(x[0].double(), -1))
+def softmax(m, n):
+    over_rows(f"softmax {m} x {n}", PROGRAMS + "softmax", dict(m=m, n=n), lambda x: torch.softmax(x, -1))
+
+
+def layernorm(m, n):
+    over_rows(f"layernorm {m} x {n}", PROGRAMS + "layernorm", dict(m=m, n=n), lambda x, g, b: F.layer_norm(x, (x.shape[-1],), g, b, 1e-5))
+
+
+def rmsnorm(m, n):
+    over_rows(f"rmsnorm {m} x {n}", PROGRAMS + "rmsnorm", dict(m=m, n=n), lambda x, g: F.rms_norm(x, (x.shape[-1],), g, 1e-6))
+
+
+def gelu(m, n):
+    over_rows(f"gelu {m} x {n}", PROGRAMS + "gelu", dict(m=m, n=n), F.gelu)
+
+
+def argmax(m, n):
+    over_rows(f"argmax {m} x {n}", OPERATORS + "row_scans.lua:argmax", dict(m=m, n=n), lambda x: x.argmax(-1).to(torch.int32))
+
+
+def cumsum(m, n):
+    over_rows(f"cumsum {m} x {n}", OPERATORS + "row_scans.lua:cumsum", dict(m=m, n=n), lambda x: torch.cumsum(x, -1),
+              lambda x: torch.cumsum(x[0].double(), -1))
+
+
+softmax(4096, 16384)
+layernorm(8192, 8192)
+rmsnorm(8192, 8192)
+gelu(8192, 8192)
+argmax(2048, 32768)
+cumsum(4096, 8192)
 
 
 def loss(x, target):
@@ -181,8 +218,12 @@ def logits(tensors, sizes):
             else torch.randn(t.shape, device="cuda", dtype=t.dtype) for t in tensors]
 
 
-Case("cross_entropy 2048 x 32768", "", "search", "cross_entropy", dict(m=2048, n=32768), eager_and_inductor(loss),
-     lambda x: (loss(*x), torch.logsumexp(x[0].float(), -1)), logits)
+def cross_entropy(m, n):
+    Case(f"cross_entropy {m} x {n}", "", "search", "cross_entropy", dict(m=m, n=n), eager_and_inductor(loss),
+         lambda x: (loss(*x), torch.logsumexp(x[0].float(), -1)), logits)
+
+
+cross_entropy(2048, 32768)
 
 
 def filtered(x, w, b):
@@ -190,13 +231,21 @@ def filtered(x, w, b):
     return F.silu(F.conv1d(padded, w[:, None], b, groups=w.shape[0])).transpose(1, 2)
 
 
-over_rows("conv1d 4 x 4096 x 2560", PROGRAMS + "conv1d", dict(b=4, t=4096, c=2560), filtered)
+def conv1d(b, t, c):
+    over_rows(f"conv1d {b} x {t} x {c}", PROGRAMS + "conv1d", dict(b=b, t=t, c=c), filtered)
+
+
+conv1d(4, 4096, 2560)
 
 
 def depthwise(x, f):
     return F.conv2d(x.permute(0, 3, 1, 2), f.permute(2, 0, 1)[:, None], padding=1, groups=f.shape[2]).permute(0, 2, 3, 1)
 
 
-over_rows("depthwise 16 x 56 x 56 x 256", OPERATORS + "depthwise_conv3x3.lua:depthwise_conv3x3_taps",
-          dict(n=16, h=56, w=56, c=256), depthwise)
+def depthwise3x3(n, size, c):
+    over_rows(f"depthwise {n} x {size} x {size} x {c}", OPERATORS + "depthwise_conv3x3.lua:depthwise_conv3x3_taps",
+              dict(n=n, h=size, w=size, c=c), depthwise)
+
+
+depthwise3x3(16, 56, 256)
 rows("rows")
