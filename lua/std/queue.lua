@@ -7,6 +7,7 @@
 --   server:begin(item)     -> handle; does not wait
 --   server:wait(seconds)   waits until something may have changed, but no longer
 --   handle:poll(incumbent) -> a row; nil: not yet. It may measure meanwhile, against the incumbent, the best item so far
+--   handle.row             the row, if it is there and poll would only return it; or nil
 --   handle:drop()          the item is no longer wanted; not called after a row
 --
 -- There may be several servers, each with a device of its own.
@@ -49,6 +50,14 @@ function queue:take(incumbent)
     end
     for _, server in ipairs(self.servers) do server:wait(WAIT / #self.servers) end
   end
+end
+
+-- Is there a row that take need not wait for? Servers measure several items at a time.
+function queue:has_row()
+  for _, work in ipairs(self.under_way) do
+    if work.handle.row then return true end
+  end
+  return false
 end
 
 -- Drop an item, or all of them.

@@ -324,6 +324,22 @@ local row, item = q:take()
 ok(row.status == "ok" and item.script == "x" and q:count() == 0, "and gives rows with their items")
 is(q:take(), nil, "or nothing, if nothing is under way")
 
+-- A server that measures two at a time: both rows are learned from before others are begun.
+local inner, log3 = device({a = 1, b = 1.01, c = 1.02, d = 1.03}, {capacity = 2})
+local pair, handles = {capacity = 2, wait = inner.wait}, {}
+function pair:begin(item)
+  local h, x = {}, inner:begin(item)
+  h.drop, h.measure, h.poll = x.drop, function(incumbent) h.row = x:poll(incumbent) end, function(_, incumbent)
+    for _, other in ipairs(handles) do if not other.row then other.measure(incumbent) end end
+    return h.row
+  end
+  handles[#handles + 1] = h
+  return h
+end
+measure(nil, nil, candidates, {server = pair, uncertainty = 0.5, gain = 0, final = false})
+is(table.concat(log3, ", "), "begin a, begin b, measure a, measure b, begin c, begin d, measure c, measure d",
+  "plans that are measured together are learned from together")
+
 ---- progress -------------------------------------------------------------------------------------
 
 local reported = {}
