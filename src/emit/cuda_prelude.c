@@ -49,7 +49,7 @@ const char *const cuda_prelude[] = {
 	"#define THREAD ((int)threadIdx.x)\n",
 	"#define BLOCK ((int)blockIdx.x)\n",
 	"#define BLOCK_SYNC() __syncthreads()\n",
-	"/* A phase is launched while the one before it runs, and waits until that has ended. */\n",
+	"/* A phase may be launched while what is in front of it runs, and waits until that has ended. */\n",
 	ONLY_SM_90,
 	"#define NEXT_PHASE_MAY_BEGIN() asm volatile(\"griddepcontrol.launch_dependents;\")\n",
 	"#define LAST_PHASE_WAIT() asm volatile(\"griddepcontrol.wait;\" ::: \"memory\")\n",

@@ -114,7 +114,7 @@ void export_begin(struct export_kit *k, const struct built *b, const char *name,
 
 	*out = (struct export_set){ .files = { 0 } };
 	*k = (struct export_kit){ .a = a, .plan = plan, .p = p, .out = out, .hip = b->backend == BACKEND_HIP,
-		.early = b->backend == BACKEND_CUDA && b->nphases > 1 && b->phases[1].source.waits };
+		.early = b->backend == BACKEND_CUDA && b->phases[0].source.waits };
 	k->name = identifier(a, name ? name : p->name);
 	for (int i = 0; i < p->axes.n; i++) {
 		const struct axis *x = &p->axes.v[i];
@@ -226,7 +226,7 @@ static size_t condition_at(const struct export_kit *k, const char *s, bool *hold
 {
 	const struct { const char *word; bool holds; } conditions[] = { { "@ANY@", k->nsizes > 0 },
 		{ "@FIXED@", !k->nsizes }, { "@CUDA@", k->names && !k->hip }, { "@HIP@", k->hip },
-		{ "@EARLY@", k->early }, { "@COUNTED@", k->plan->grid.dynamic },
+		{ "@EARLY@", k->early }, { "@LATE@", !k->early }, { "@COUNTED@", k->plan->grid.dynamic },
 		{ "@UNCOUNTED@", !k->plan->grid.dynamic }, { "@TABLED@", !k->nsizes && !k->plan->grid.dynamic },
 		{ "@CHIPLETS@", k->plan->grid.chiplets > 1 }, { "@ROUND@", k->plan->grid.chiplets <= 1 } };
 
@@ -307,7 +307,6 @@ void export_size_words(struct export_kit *k)
 	export_word(k, "OUTPUTS_AT", k->nsizes ? "at.outputs" : "OUTPUTS");
 	export_word(k, "TEMPS_AT", k->nsizes ? "at.temps" : "_TEMPS");
 	export_word(k, "SIZES_TOO", k->nsizes ? ", sizes" : "");
-	export_word(k, "ATFIRST", k->early ? "[:1]" : "");
 	export_word(k, "BLOCKS", k->nsizes ? "t->grid[i]" : "p->grid");
 	export_word(k, "COUNTER_TOO", k->plan->grid.dynamic ? ", counter" : "");
 	export_word(k, "GRID", k->nsizes ? "grid" : "p[\"grid\"]");

@@ -76,9 +76,9 @@ for _, role in ipairs{"input", "output", "temp"} do
   end
 end
 
-local function launch(s, how, early)
-  local words = {("launch %s grid %d 1 1 block %d 1 1 shared %d stream 0x77%s:"):format(s.entry, s.blocks,
-    s.threads, s.shared_bytes, early and " early" or "")}
+local function launch(s, how)
+  local words = {("launch %s grid %d 1 1 block %d 1 1 shared %d stream 0x77 early:"):format(s.entry, s.blocks,
+    s.threads, s.shared_bytes)}
   for _, p in ipairs(s.params) do
     if p.kind == "pointer" then words[#words + 1] = address[p.tensor][how] end
     if p.kind == "order" or p.kind == "start" then
@@ -96,8 +96,8 @@ end
 local kinds = {}
 for _, how in ipairs{"c", "py"} do
   local file <close> = io.open(dir .. "/want." .. how, "w")
-  for i, s in ipairs(core.lower(plan, "cuda")) do
-    file:write(launch(s, how, i > 1), "\n")
+  for _, s in ipairs(core.lower(plan, "cuda")) do
+    file:write(launch(s, how), "\n")
     kinds[#kinds + 1] = s.entry .. "="
     for _, p in ipairs(s.params) do kinds[#kinds + 1] = p.kind == "map" and "m" or "p" end
     kinds[#kinds + 1] = ";"
@@ -211,7 +211,7 @@ t_like 'tensor maps, as A[200][136] has them' "$(cat "$T/log")" \
 t_like 'and B[264][136]' "$(cat "$T/log")" \
 	'map\(element 9 at 0x20000 dims 136 264 strides 272 box 64 128 swizzle 3 promotion 2\)'
 t_like 'each launch has its own addresses' "$(launches "$T/log" | sed -n 2p)" \
-	'stream 0x0: 0x40000 0x50000 0x60000 .*map\(element 9 at 0x40000 '
+	'stream 0x0 early: 0x40000 0x50000 0x60000 .*map\(element 9 at 0x40000 '
 t_like 'shared memory beyond 48 KiB is asked for' "$(cat "$T/log")" \
 	"attribute 8 of gemm_main: $(sed 's/.*shared \([0-9]*\).*/\1/' "$gemm/want.c")\$"
 t_like 'nothing is left' "$(tail -1 "$T/log")" '^released: 0 contexts, 0 modules left$'
@@ -219,7 +219,7 @@ sum=$(grep ^load "$T/log")
 t_like 'the embedded binary has its size' "$sum" "^load $(stat -c %s "$gemm/gemm.cubin") bytes"
 
 t_cmd 'two phases run' 0 on_recorder "$T/log" "$T/two_main"
-t_is 'in order, the second one early, over a temporary' "$(launches "$T/log")" "$(wanted "$two/want.c")"
+t_is 'in order, each early, over a temporary' "$(launches "$T/log")" "$(wanted "$two/want.c")"
 t_is 'that is the same one' "$(grep -o 'at 0x[0-9a-f]\{6,\} dims' "$T/log" | sort -u | wc -l)" 1
 t_like 'and is given back' "$(tail -1 "$T/log")" '^released: 0 contexts, 0 modules left$'
 t_cmd 'an early launch that fails' 1 env RECORDER_FAIL=cuLaunchKernelEx=719 bash -c "$(declare -f on_recorder)
@@ -292,7 +292,7 @@ k2x.run(A, B, c, out=tensor(k2x.OUTPUTS[0], 4))
 assert torch.cuda.current == 1
 "
 if [ "$python" ]; then
-	t_is 'in order, the second one early, over a temporary' "$(launches "$T/log" | head -2)" "$(wanted "$two/want.py")"
+	t_is 'in order, each early, over a temporary' "$(launches "$T/log" | head -2)" "$(wanted "$two/want.py")"
 	t_is 'each time' "$(launches "$T/log" | tail -2)" "$(wanted "$two/want.py")"
 fi
 t_python 'what is wrong is said' py "$T/log" "from modules import *
@@ -316,11 +316,11 @@ refused(ValueError, 'B must begin at a multiple of 16 bytes', gemm.run, A,
 torch.cuda.capability = (10, 0)
 refused(RuntimeError, 'the binary is for sm_90a, cuda:1 is sm_100', gemm.load, 1)
 "
-t_python 'and what the driver says' env RECORDER_FAIL=cuLaunchKernel=719 bash -c "$(declare -f on_recorder py)
+t_python 'and what the driver says' env RECORDER_FAIL=cuLaunchKernelEx=719 bash -c "$(declare -f on_recorder py)
 	T='$T' gemm='$gemm' two='$two' python='$python'; py '$T/log' \"from modules import *
 import gemm
 A, B, C = (tensor(t, i + 1) for i, t in enumerate(gemm.INPUTS + gemm.OUTPUTS))
-refused(RuntimeError, 'gemm: cuLaunchKernel on cuda:0: CUDA_ERROR_719 (719)', gemm.run, A, B, out=C)\""
+refused(RuntimeError, 'gemm: cuLaunchKernelEx on cuda:0: CUDA_ERROR_719 (719)', gemm.run, A, B, out=C)\""
 
 # ---- a kernel for the CPU ----------------------------------------------------------------
 

@@ -87,9 +87,9 @@ plan:compile{target = "host"}:export(dir)
 local element, swizzle = {bf16 = 9, f16 = 6, f32 = 7}, {[0] = 0, [32] = 1, [64] = 2, [128] = 3}
 local bits = {bf16 = 16, f16 = 16, f32 = 32}
 
-local function launch(s, address, dtype, early)
-  local words = {("launch %s grid %d 1 1 block %d 1 1 shared %d stream 0x77%s:"):format(s.entry, s.blocks, s.threads, s.shared_bytes,
-    early and " early" or "")}
+local function launch(s, address, dtype)
+  local words = {("launch %s grid %d 1 1 block %d 1 1 shared %d stream 0x77 early:"):format(s.entry, s.blocks, s.threads,
+    s.shared_bytes)}
   for _, p in ipairs(s.params) do
     words[#words + 1] = p.kind == "pointer" and address[p.tensor] or p.kind == "size" and ("%d"):format(p.size)
       or (p.kind == "order" or p.kind == "start") and "ints(" .. table.concat(s[p.kind], " ") .. ")"
@@ -123,8 +123,8 @@ for i, at in ipairs(sizes) do
   for axis in pairs(core.any_axes(plan.graph.program)) do all[axis] = bound.axes[axis] end
   for how, of in pairs(address) do
     local lines, kinds = {}, {}
-    for phase, s in ipairs(core.lower(plan, "cuda", false, {sizes = all})) do
-      lines[#lines + 1] = launch(s, of, dtype, phase > 1)
+    for _, s in ipairs(core.lower(plan, "cuda", false, {sizes = all})) do
+      lines[#lines + 1] = launch(s, of, dtype)
       kinds[#kinds + 1] = s.entry .. "="
       for _, p in ipairs(s.params) do kinds[#kinds + 1] = p.kind == "map" and "m" or p.kind == "size" and "i" or "p" end
       kinds[#kinds + 1] = ";"

@@ -2,6 +2,7 @@
  * which such a wait is missing. The CPU runs phases one after the other, so only the tree shows it. */
 #include <math.h>
 
+#include "emit/emit.h"
 #include "lower/passes.h"
 #include "plan/phases.h"
 #include "sim/sim.h"
@@ -40,6 +41,19 @@ static bool touches_memory(const struct bench *b, const struct role_body *body, 
 	return false;
 }
 
+/* What was launched before the program may still run where its first phase begins. That lets the next one begin only behind its wait,
+ * as a second phase loads inputs without one. */
+static void check_start(struct bench *b, int phase)
+{
+	const char *first = "BLOCK_SYNC();\n\tLAST_PHASE_WAIT();\n\tNEXT_PHASE_MAY_BEGIN();\n";
+	const char *further = "BLOCK_SYNC();\n\tNEXT_PHASE_MAY_BEGIN();\n";
+	struct source s;
+
+	emit_cuda(b->k->role, &b->arena, &s);
+	ok(s.waits && strstr(s.text.text, phase ? further : first), phase ? "  the next launch may begin" :
+		"  waits for what was launched before, then the next launch may begin");
+}
+
 static void check_phase(const char *name, const char *script, int phase, bool loads_wait)
 {
 	int storing = 0;
@@ -70,6 +84,7 @@ static void check_phase(const char *name, const char *script, int phase, bool lo
 		is_int(verify(b.k->role, b.k->plan, phase, &b.arena, NULL, &e), OK, "  and accepts it as it is");
 	}
 	ok(storing > 0, "  something is stored");
+	check_start(&b, phase);
 	is_int(phase_begins_early(b.plan->graph, phase, &target_sm_90a), phase > 0 && !loads_wait, "  its start is hidden if no load waits");
 	is_int(phase_begins_early(b.plan->graph, phase, &target_sm_80), false, "  but not where phases are launched one after the other");
 	bench_close(&b);

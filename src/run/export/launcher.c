@@ -162,10 +162,10 @@ static const uint64_t tensor_bytes[TENSORS] = { @TENSORBYTES@ };
 @CUDA@		const uint32_t *box, const uint32_t *step, int interleave, int swizzle, \
 @CUDA@		int promotion, int fill)) \
 @EARLY@	F(cuLaunchKernelEx, , (const struct launch_config *config, void *function, void **params, \
-@EARLY@		void **extra)) \
-@CUDA@	F(cuLaunchKernel, , (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, \
-@CUDA@		unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared, \
-@CUDA@		void *stream, void **params, void **extra))
+@EARLY@		void **extra))
+@LATE@@CUDA@	F(cuLaunchKernel, , (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, \
+@LATE@@CUDA@		unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared, \
+@LATE@@CUDA@		void *stream, void **params, void **extra))
 
 #define MEMBER(name, suffix, parameters) int (*name) parameters;
 static struct {
@@ -584,20 +584,15 @@ void @NAME@_unload(int device)
 @ANY@			break;
 		}
 	}
-@EARLY@	/* All phases but the first may begin while the one before runs, and wait in the kernel until it has ended:
+@EARLY@	/* It may begin while what is in front of it runs, and waits in the kernel until that has ended:
 @EARLY@	 * that is "programmatic stream serialization". */
-@EARLY@	if (i > 0) {
-@EARLY@		struct launch_attribute early = { .id = LAUNCH_EARLY, .value.early = 1 };
-@EARLY@		struct launch_config config = { .grid = { @BLOCKS@, 1, 1 }, .block = { p->threads, 1, 1 },
-@EARLY@			.shared = p->shared, .stream = stream, .attributes = &early, .nattributes = 1 };
+@EARLY@	struct launch_attribute early = { .id = LAUNCH_EARLY, .value.early = 1 };
+@EARLY@	struct launch_config config = { .grid = { @BLOCKS@, 1, 1 }, .block = { p->threads, 1, 1 },
+@EARLY@		.shared = p->shared, .stream = stream, .attributes = &early, .nattributes = 1 };
 @EARLY@
-@EARLY@		TRY(cuLaunchKernelEx, &config, l->function[i], params, NULL);
-@EARLY@		return 0;
-@EARLY@	}
-@FIXED@	TRY(cuLaunchKernel, l->function[i], p->grid, 1, 1, p->threads, 1, 1, p->shared, stream,
-@FIXED@		params, NULL);
-@ANY@	TRY(cuLaunchKernel, l->function[i], t->grid[i], 1, 1, p->threads, 1, 1, p->shared, stream,
-@ANY@		params, NULL);
+@EARLY@	TRY(cuLaunchKernelEx, &config, l->function[i], params, NULL);
+@LATE@	TRY(cuLaunchKernel, l->function[i], @BLOCKS@, 1, 1, p->threads, 1, 1, p->shared, stream,
+@LATE@		params, NULL);
 	return 0;
 }
 

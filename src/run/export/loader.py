@@ -89,10 +89,12 @@ _PHASES = (
 _CACHED_MOST = 4096  # sets of addresses whose arguments are kept
 _devices = {}
 _lock = threading.Lock()
-_one, _none = ctypes.c_uint(1), ctypes.c_void_p(None)
-@EARLY@# All phases but the first may begin while the one before runs, and wait in the kernel until it has ended: a launch
+@LATE@_one, _none = ctypes.c_uint(1), ctypes.c_void_p(None)
+@EARLY@_none = ctypes.c_void_p(None)
+@EARLY@# Phases may begin while what is in front of them runs, and wait in the kernel until it has ended: a launch
 @EARLY@# attribute of 72 bytes, number 6, "programmatic stream serialization", with the value 1.
 @EARLY@_early = (ctypes.c_uint64 * 9)(6, 1)
+@EARLY@_early_at = ctypes.addressof(_early)
 _names = tuple(t.name for t in INPUTS)
 _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 if _raw_stream is None:
@@ -391,15 +393,16 @@ class _Device:
 @COUNTED@        ready = self.ready.get((addresses, counter))
 @COUNTED@        if ready is None:
 @COUNTED@            ready = self._make_ready(addresses, counter)
-        launch = self.cuda.cuLaunchKernel
-        for function, grid, threads, smem, args in ready@ATFIRST@:
-            if launch(function, grid, _one, _one, threads, _one, _one, smem, stream, args, _none):
-                self._do("cuLaunchKernel", function, grid, _one, _one, threads, _one, _one, smem,
-                         stream, args, _none)
-@EARLY@        for function, grid, threads, smem, args in ready[1:]:
-@EARLY@            config = _Config((grid.value, 1, 1), (threads.value, 1, 1), smem.value, stream.value,
-@EARLY@                             ctypes.addressof(_early), 1)
-@EARLY@            self._do("cuLaunchKernelEx", ctypes.byref(config), function, args, _none)
+@LATE@        launch = self.cuda.cuLaunchKernel
+@LATE@        for function, grid, threads, smem, args in ready:
+@LATE@            if launch(function, grid, _one, _one, threads, _one, _one, smem, stream, args, _none):
+@LATE@                self._do("cuLaunchKernel", function, grid, _one, _one, threads, _one, _one, smem,
+@LATE@                         stream, args, _none)
+@EARLY@        launch = self.cuda.cuLaunchKernelEx
+@EARLY@        for function, grid, threads, smem, args in ready:
+@EARLY@            config = ctypes.byref(_Config(grid, threads, smem, stream, _early_at, 1))
+@EARLY@            if launch(config, function, args, _none):
+@EARLY@                self._do("cuLaunchKernelEx", config, function, args, _none)
 
     def _make_ready(self, addresses@SIZES_TOO@@COUNTER_TOO@):
         for x, t in zip(addresses, INPUTS + OUTPUTS + _TEMPS):
@@ -443,8 +446,10 @@ class _Device:
 @ANY@@HIP@                              order if kind == "order" else start)
         args = (ctypes.c_void_p * len(values))(*[ctypes.addressof(x) for x in values])
         args.keep = values
-        return (self.functions[phase], ctypes.c_uint(@GRID@), ctypes.c_uint(p["threads"]),
-                ctypes.c_uint(p["smem"]), args)
+@LATE@        return (self.functions[phase], ctypes.c_uint(@GRID@), ctypes.c_uint(p["threads"]),
+@LATE@                ctypes.c_uint(p["smem"]), args)
+@EARLY@        three = ctypes.c_uint * 3
+@EARLY@        return self.functions[phase], three(@GRID@, 1, 1), three(p["threads"], 1, 1), p["smem"], args
 @CUDA@
 @CUDA@    def _map(self, address, element, dims, strides, box, swizzle):
 @CUDA@        buffer = ctypes.create_string_buffer(128 + 64)
