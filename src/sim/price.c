@@ -566,6 +566,20 @@ static void cover_fetches(struct price *x, const struct plan *p, int phase, cons
 	}
 }
 
+/* The cycles in which shared memory delivers to the lane what a product reads, and what the sTasks read that make its operands
+ * where it takes them. */
+static double from_shared(const struct price *x, const struct plan *p, int product)
+{
+	const struct graph *g = p->graph;
+	double cycles = x->tasks[product].before.shared + x->tasks[product].after.shared;
+
+	for (int i = 0; i < g->tasks.n; i++)
+		if (stask_is_direct(g, &g->tasks.v[i]) && g->tasks.v[i].writes.n &&
+		    stask_reads(&g->tasks.v[product], g->tasks.v[i].writes.v[0]))
+			cycles += x->tasks[i].before.shared + x->tasks[i].after.shared;
+	return cycles;
+}
+
 /* A synchronous product fetches the operands of a step while it multiplies those of the step before, as compilers unroll its
  * steps and order their instructions so: it takes the longer of both, and the shorter one once, for the first step. The latency
  * of the first fetch is in the unit's `issue`. Where several warps share a quarter's unit, each waits for flags and for its first
@@ -590,6 +604,7 @@ static void cover_own_fetches(struct price *x, const struct plan *p, int phase)
 		product = device_cost(p->device, en->seu, &s->work, warps, pace).alone;
 		steps = fmax(1, (double)s->work.k / matrix_depth(by, s->work.type)) * sharing;
 		t->before.lane -= t->fetch_latency + fmin(t->fetch_lane, product) * (1 - 1 / steps);
+		t->from_shared = from_shared(x, p, en->task);
 		share_waits(x, p, phase, en->task, sharing);
 	}
 }
@@ -717,6 +732,8 @@ void price_entry(const struct price *x, const struct plan *p, int entry, double 
 		} else if (s->kind == SEU_MATRIX && t->steps > 0 && !t->fetches) {
 			c->cost.latency = 0;	/* nothing that the lane does next is for the sum */
 		}
+		if (s->kind == SEU_MATRIX)	/* the products of all lanes get their operands from one memory */
+			c->cost.busy = fmax(c->cost.busy, t->from_shared);
 		c->cost.alone += lane;
 	}
 }

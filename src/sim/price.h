@@ -22,6 +22,7 @@ enum { STAGES = 4 };
 struct op_cost {
 	double lane;			/* of the lane, which does nothing else meanwhile */
 	double unit;			/* of the vector unit at its full rate */
+	double shared;			/* of shared memory, which delivers to all lanes */
 	double global_reads;		/* a number: reads of global memory that the lane waits for, each */
 	double ops[STAGES][CLASS_COUNT];	/* numbers: operations on elements, by stage and class; a
 					 * single operation has all of them in stage 0 */
@@ -31,6 +32,7 @@ static inline struct op_cost op_cost_times(struct op_cost s, double n)
 {
 	s.lane *= n;
 	s.unit *= n;
+	s.shared *= n;
 	s.global_reads *= n;
 	for (int i = 0; i < STAGES; i++)
 		for (int k = 0; k < CLASS_COUNT; k++)
@@ -42,6 +44,7 @@ static inline struct op_cost op_cost_sum(struct op_cost a, struct op_cost b)
 {
 	a.lane += b.lane;
 	a.unit += b.unit;
+	a.shared += b.shared;
 	a.global_reads += b.global_reads;
 	for (int i = 0; i < STAGES; i++)
 		for (int k = 0; k < CLASS_COUNT; k++)
@@ -67,6 +70,8 @@ struct task_price {
 	bool fetches;			/* it fetches operands itself */
 	double fetch_lane, fetch_latency;	/* ... in so many cycles of the lane, which are in `before` and `after`, as are
 					 * those in which it waits for the first word of each fetch */
+	double from_shared;		/* of a synchronous product: cycles in which shared memory delivers its operands, or what they
+					 * are made of */
 	double sharing;			/* warps that share a quarter's matrix unit and wait each for itself; 0: one */
 	double boxes, issued;		/* boxes for the copy engine; those that one thread issues */
 	double row_boxes;		/* boxes of a row each, which threads of all warps issue */

@@ -224,7 +224,7 @@ static struct op_cost accesses(const struct cost_context *x, double n, double by
 	struct op_cost s = instructions(x, n * ACCESS);
 	double bank = n * fmax(bytes, BANK_BYTES) / x->device->shared_rate;
 
-	return (struct op_cost){ .lane = fmax(s.lane, bank), .unit = s.unit };
+	return (struct op_cost){ .lane = fmax(s.lane, bank), .unit = s.unit, .shared = bank };
 }
 
 /* Reads of shared memory; the lane waits for the first one. */
