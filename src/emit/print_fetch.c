@@ -21,7 +21,13 @@ static void fetch_by_threads(struct print *c, const struct role_op *o)
 		put_thread(c, "opaque(THREAD)", false, f->layout);
 	else if (moved)
 		put_coordinates(c, f->layout);
-	if (o->u.fetch.by == FETCH_WORDS && (together == 2 || together == 4)) {
+	if (o->u.fetch.groups == 4) {
+		c->vectors = true;
+		put(c, "%sEACH(jj, %d) %s{", each(c, f, "b"), frag_groups(f) / 4, each(c, f, "h"));
+		put(c, "\tu32 x[4]%s; { const int j = 4 * jj, e = 0; %sshared_16(x, %s); }",
+			is_tested(o->u.fetch.inside) ? " = { 0 }" : "", guard_text(c, o->u.fetch.inside), from);
+		put(c, "\tEACH(g, 4) { const int j = 4 * jj + g, e = 0; %s = x[g]; }", word);
+	} else if (o->u.fetch.by == FETCH_WORDS && (together == 2 || together == 4)) {
 		put(c, "%s{", groups);
 		put(c, "\tconst int e = 0;");
 		put(c, "\t%sshared_%d(&%s, %s);", guard_text(c, o->u.fetch.inside), 4 * together, word, from);

@@ -333,6 +333,7 @@ struct role_op {
 			const struct num *address;	/* of the element at hand */
 			const struct num *inside;	/* zero where not */
 			enum fetch_by by;
+			int groups;			/* WORDS: of columns that are fetched by one access; 0: one */
 			int patterns;			/* addresses of a thread that differ by no constants */
 			/* MATRICES: an address to read from instead of one that is not inside; the part of `inside` that
 			 * concerns contracted axes, as others make rows of the result that nobody uses */

@@ -441,7 +441,8 @@ static struct op_cost price_parts(const struct cost_context *x, const struct rol
 static struct op_cost price_fetch(const struct cost_context *x, const struct role_op *o)
 {
 	const struct frag *f = o->u.fetch.to.frag;
-	double bytes = o->u.fetch.by == FETCH_WORDS ? BANK_BYTES * frag_words_together(f) : o->u.fetch.by == FETCH_ELEMENTS ?
+	double words = fmax(frag_words_together(f), o->u.fetch.groups);
+	double bytes = o->u.fetch.by == FETCH_WORDS ? BANK_BYTES * words : o->u.fetch.by == FETCH_ELEMENTS ?
 		dtype_bits(f->type) / 8.0 : MATRIX_ROW_BYTES;
 	struct op_cost s = accesses(x, frag_elements(x, f) * dtype_bits(f->type) / 8 / bytes, bytes);
 

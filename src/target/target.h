@@ -18,12 +18,16 @@ struct spread {
 /* How a matrix in registers is spread over the threads of a lane. Its rows are divided into blocks, in which each warp
  * of the lane has `rows` consecutive rows, the next warp the following ones; its columns into groups of `cols`. In each
  * block and group a thread has elements of `halves` rows: row `row` of its warp's and the one `half` rows below; of
- * each row it has `pair` neighbouring columns from `col` on. */
+ * each row it has `pair` neighbouring columns from `col` on.
+ *
+ * `woven` groups may lie interwoven: then a thread's pairs of the first so many groups are neighbours, from `col` on, and so on
+ * with the next ones. */
 struct frag_layout {
 	int rows, cols;
 	struct spread row, col;
 	int halves, half;
 	int pair;
+	int woven;			/* 0: groups follow each other */
 	int deep;			/* a product contracts a multiple of so many columns */
 	bool every_warp;		/* each warp has all rows, not blocks of its own */
 	bool across_warps;		/* ... with columns of its own: `col` spreads them over all threads of the lane */
@@ -44,7 +48,7 @@ static inline bool spread_is(const struct spread *x, const struct spread *y)
 static inline bool layout_is(const struct frag_layout *x, const struct frag_layout *y)
 {
 	return x == y || (x->rows == y->rows && x->cols == y->cols && spread_is(&x->row, &y->row) && spread_is(&x->col, &y->col) &&
-		x->halves == y->halves && x->half == y->half && x->pair == y->pair && x->deep == y->deep &&
+		x->halves == y->halves && x->half == y->half && x->pair == y->pair && x->woven == y->woven && x->deep == y->deep &&
 		x->every_warp == y->every_warp && x->across_warps == y->across_warps && x->parts == y->parts &&
 		x->every_part == y->every_part && x->row_parts == y->row_parts);
 }

@@ -52,6 +52,7 @@ end)
 -- A plan in the order of the program, with loads on a lane of their own; the weights are made `at` iterations ahead.
 local function planned(x)
   local plan = mr.plan(x.bound:graph{tile = x.tile}, devices[x.on] or mr.device(x.on))
+  if x.swap then plan:swap "mma" end
   if x.direct ~= false then plan:direct{"dequant"} end
   if x.fetch then plan:fetch("mma", x.fetch) end
   if x.split then plan:split(table.unpack(x.split)) end
@@ -123,7 +124,35 @@ local plan = planned{on = "a100", bound = mr.examples.dequant_gemm{m = 16, n = 6
 local dump = tostring(plan:kernel{})
 tap.like(dump, "product r_c%[0%] %+= a%d+ x r_dequant%[0%]", "a product takes what is made out of registers")
 tap.ok(not dump:find "slot_dequant", "  and nothing of it is in shared memory")
-tap.like(dump, "field of shared 4 i32", "  of packed words four are read at once")
+local narrow = {on = "a100", bound = mr.examples.dequant_gemm{m = 16, n = 64, k = 256}, tile = {m = 16, n = 64, k = 32}, columns = 4}
+tap.like(tostring(planned(narrow):kernel{}), "field of shared 4 i32", "  of packed words four are read at once")
+
+-- Groups of columns are interwoven: a thread makes all weights of a word, and reads as much of the other operand at once.
+local function woven(x)
+  x.on, x.bound = x.on or "mma_sync", x.bound or mr.examples.dequant_gemm{m = 16, n = 64, k = 256}
+  x.tile, x.columns = x.tile or {m = 16, n = 64, k = 128}, x.columns or 4
+  local source = planned(x):compile{target = "host"}.source
+  return source:find "shared_16%(x, slot_a" ~= nil and not source:find "shared_matrices%(x, slot_a", source
+end
+local is_woven, source = woven{}
+tap.ok(is_woven and source:find "u32 v0%[1%]; { const int j = first, e = 0; v0%[0%] = shared_u32%(slot_w",
+  "groups are interwoven: a word is read once for its weights, and sixteen bytes of the other operand", source)
+tap.ok(woven{on = "a100"}, "  on an A100, too")
+tap.ok(not woven{tile = {m = 16, n = 64, k = 32}}, "  not where a tile is less than a line of shared memory")
+tap.ok(not woven{tile = {m = 16, n = 16, k = 832}, bound = mr.examples.dequant_gemm{m = 16, n = 16, k = 1664}, warps = 1, columns = 1},
+  "  nor where registers are missing for more of the other operand")
+tap.ok(not woven{bound = two{m = 16, n = 16, q = 4, r = 64}, tile = {m = 16, n = 16, q = 4, r = 64}, columns = 1},
+  "  nor where two products take what is made")
+for _, m in ipairs{1, 5, 16, 33} do
+  for _, group in ipairs{32, 64, 128} do
+    right(("interwoven, m = %d, groups of %d"):format(m, group), {on = "mma_sync", tile = {m = 16, n = 64, k = 128}, columns = 4,
+      bound = mr.examples.dequant_gemm{m = m, n = 64, k = 384, group = group}})
+  end
+  right("interwoven weights of i8, m = " .. m, {on = "mma_sync", tile = {m = 16, n = 64, k = 64}, columns = 4,
+    bound = mr.examples.dequant_gemm{m = m, n = 64, k = 256, wtype = "i8"}})
+  right("interwoven, the weights as rows, m = " .. m, {on = "mma_sync", tile = {m = 16, n = 64, k = 64}, swap = true,
+    bound = mr.examples.dequant_gemm{m = m, n = 64, k = 256}})
+end
 tap.like(plan:compile{target = "host"}.source, "mul_pair_bf16%(i4_pair_bf16%(", "  and multiplied in pairs")
 tap.like(dump, "arrive 'dequant complete'", "slots are free where they have been read")
 tap.is(load(plan:script())(plan.graph.program):script(), plan:script(), "the script makes the plan again")
@@ -206,11 +235,12 @@ fails("what is fetched", "'dequant' is fetched for 'mma', out of shared memory",
 fails("a carry", "'c' is a carry", gemm.bound, "c")
 ---- lanes that share the columns ----------------------------------------------------
 
--- Sixteen warps that convert weights hide each other's latencies; the search finds such lanes, and smaller sizes compute the same.
+-- Warps that convert weights hide each other's latencies, but each reads all of A from shared memory, which is shared: the search finds
+-- two lanes, and smaller sizes compute the same.
 local few = mr.search(mr.examples.dequant_gemm{m = 16, n = 8192, k = 8192}, mr.device "h200", {measure = false})
 local slices = 0
 for _, t in ipairs(few.plan.tasks) do slices = slices + (t.name:find "^mma" and 1 or 0) end
-tap.is(slices, 4, "weights of 16 rows: the search divides the columns among four lanes")
+tap.is(slices, 2, "weights of 16 rows: the search divides the columns among two lanes")
 local small = load(few.plan:script())(mr.examples.dequant_gemm{m = 16, n = 192, k = 4096})
 tap.ok(small:check(), "and its script holds for smaller sizes")
 tap.ok(small:compile{target = "host"}:check{seed = 3}.ok, "which are computed right")

@@ -279,10 +279,19 @@ const struct num *part_first_col(struct lowering *c, const struct stask *s, cons
 	return first_of_part(c, round_up(all, cols) / layout_parts(l));
 }
 
+const struct num *first_of_group(struct lowering *c, const struct frag_layout *l)
+{
+	const struct num *group = V(c, VAR_COL_GROUP, NONE);
+
+	if (!l->woven)
+		return MUL(N(c, l->cols), group);
+	return ADD(MUL(N(c, l->pair), group), MUL(N(c, l->woven * (l->cols - l->pair)), DIV(group, N(c, l->woven))));
+}
+
 /* Of a fragment whose columns begin at `first` for the thread's part of the lane; NULL: at 0. */
 static const struct num *current_col(struct lowering *c, const struct num *first)
 {
-	const struct num *group = sum_or_null(c, first, MUL(N(c, current_layout(c)->cols), V(c, VAR_COL_GROUP, NONE)));
+	const struct num *group = sum_or_null(c, first, first_of_group(c, current_layout(c)));
 	const struct num *col = ADD(ADD(group, V(c, VAR_COL0, NONE)), V(c, VAR_E, NONE));
 
 	return c->k_step_cols ? ADD(MUL(N(c, c->k_step_cols), V(c, VAR_KS, NONE)), col) : col;

@@ -277,6 +277,8 @@ bool multiplies_pairs(const struct lowering *c, const struct stask *s, int node)
 void pair_arithmetic(struct lowering *c, struct role_op *pack);
 /* Is it an index of neighbours, of which the first of each two of a thread is even? */
 bool begins_with_pair(const struct lowering *c, const struct num *index);
+/* The column in which the group at hand begins for the first thread. */
+const struct num *first_of_group(struct lowering *c, const struct frag_layout *l);
 /* How an address goes on from group to group of n: num_steps. */
 bool address_steps(const struct lowering *c, const struct num *address, int n, int64_t *by, int64_t *aligned);
 /* Row-major number, in a value of shape `from`, of the current element of a value of shape `to`. */

@@ -2,6 +2,8 @@
  * shared memory into fragments in the layout of the instruction (mma), which is complete when the lane goes on. */
 #include "lower/select/lowering.h"
 
+enum { WOVEN_AT_ONCE = 4, WORD_BYTES = 4 };
+
 struct step_product {
 	struct lowering *c;
 	const struct stask *s;
@@ -11,6 +13,7 @@ struct step_product {
 	bool fetched;			/* another sTask fetches one of them */
 	bool made[2];			/* another sTask makes it where it is taken */
 	int together;			/* instructions along the contracted axis whose operands are fetched at once */
+	int woven;			/* groups of columns that are interwoven for that; 0: none */
 	int depth, steps;		/* contracted elements of a k step, which is `together` instructions; how many k steps */
 };
 
@@ -35,8 +38,9 @@ static struct shape2 operand_shape(const struct step_product *x, int arg)
 /* The layout of an operand for one instruction, or for several whose operands a thread fetches at once. For several, a
  * group has that many times as many columns, and a thread that many times as many neighbours: those of the first
  * instruction, then those of the next. So the instructions contract the columns in another order than they lie, the
- * same for both operands, which leaves the sum as it is. Where parts of the lane divide the result's columns, each has
- * all that is contracted of the first operand's rows, and of the second operand those rows that are its columns. */
+ * same for both operands, which leaves the sum as it is. Interwoven groups do the same where an instruction takes several
+ * groups of each row. Where parts of the lane divide the result's columns, each has all that is contracted of the first
+ * operand's rows, and of the second operand those rows that are its columns. */
 static const struct frag_layout *step_layout(const struct step_product *x, int arg)
 {
 	const struct frag_layout *l = arg ? x->by->b_layout : x->by->a_layout, *values = x->c->lane->layout;
@@ -50,6 +54,12 @@ static const struct frag_layout *step_layout(const struct step_product *x, int a
 	*wide = *l;
 	wide->parts = arg ? l->parts : values->parts;
 	wide->every_part = !arg;
+	if (x->woven) {
+		wide->woven = x->woven;
+		wide->col.step *= x->woven;
+		wide->deep *= x->together;
+		return wide;
+	}
 	wide->cols *= x->together;
 	wide->col.step *= x->together;
 	wide->pair *= x->together;
@@ -139,6 +149,8 @@ static enum fetch_by fetch_operand_by(const struct step_product *x, const struct
 	int cols = to->layout->cols;	/* of a matrix's row, whatever the width of elements */
 	bool matrices = x->by->ldmatrix && x->depth % (2 * cols) == 0;
 
+	if (to->layout->woven)
+		return FETCH_WORDS;
 	if (matrices && has_neighbours(x, r, shape->col[shape->ncol - 1], cols))
 		return FETCH_MATRICES;
 	if (matrices && dtype_bits(to->type) == 16 && shape->nrow && has_neighbours(x, r, shape->row[shape->nrow - 1], MATRIX_ROWS))
@@ -175,6 +187,8 @@ static enum err_code fetch_operand(const struct step_product *x, int arg, const 
 	uint64_t beyond = unfilled_axes(x, r) | (r->shape.full_axes & ~x->p->at.full_axes);
 	const struct num *inside, *contracted, *address;
 	struct role_op *o;
+	int groups = 0;
+	int64_t by, aligned;
 
 	all.height = arg ? sum->width : sum->height;
 	all.rows = arg ? sum->cols : sum->rows;
@@ -187,6 +201,9 @@ static enum err_code fetch_operand(const struct step_product *x, int arg, const 
 	c->fetches = true;
 	address = ring_address(c, x->s, r, &v);
 	c->fetches = false;
+	if (to.frag->layout->woven && address_steps(c, address, WOVEN_AT_ONCE, &by, &aligned) && by == WORD_BYTES &&
+	    aligned % (WOVEN_AT_ONCE * WORD_BYTES) == 0)
+		groups = WOVEN_AT_ONCE;
 	c->element_layout = NULL;
 	c->k_step_cols = 0;
 	c->first_row = NULL;
@@ -196,6 +213,7 @@ static enum err_code fetch_operand(const struct step_product *x, int arg, const 
 	o->u.fetch.address = address;
 	o->u.fetch.inside = inside;
 	o->u.fetch.by = fetch_operand_by(x, r, to.frag, &v);
+	o->u.fetch.groups = groups;
 	o->u.fetch.slot = slot_address(c, r);
 	o->u.fetch.contracted = contracted;
 	o->u.fetch.patterns = count_patterns(x, r, o);
@@ -258,8 +276,53 @@ static int operand_words(const struct step_product *x)
 /* Does a thread have the same columns of both? */
 static bool has_equal_columns(const struct frag_layout *a, const struct frag_layout *b)
 {
-	return a->halves == 1 && b->halves == 1 && a->pair == b->pair && a->cols == b->cols && a->col.div == b->col.div &&
-		a->col.mod == b->col.mod && a->col.step == b->col.step;
+	return a->pair == b->pair && a->cols == b->cols && spread_is(&a->col, &b->col);
+}
+
+/* Is it an operand of this product alone, whatever its slices? */
+static bool is_taken_once(const struct step_product *x, int buffer)
+{
+	const struct graph *g = x->c->g;
+
+	for (int i = 0; i < g->tasks.n; i++)
+		if (g->tasks.v[i].task != x->s->task && stask_reads(&g->tasks.v[i], buffer))
+			return false;
+	return true;
+}
+
+/* Has the lane registers for the sum, the operand that is made, in all its versions, and so many columns of the other one? */
+static bool has_registers_for(const struct step_product *x, int made, int cols)
+{
+	struct step_product all = *x, step = *x;
+	struct frag f, g;
+	int buffer = buffer_of_node(x->c, x->s, x->p->mma->arg[made]);
+
+	all.depth *= (int)ceil_div(x->p->along.rows, x->depth);
+	step.depth = cols;
+	f = operand_frag(&all, made);
+	g = operand_frag(&step, !made);
+	return frag_words(x->p->sum.frag) + frag_words(&f) * x->c->plan->versions[buffer] + frag_words(&g) +
+		x->c->plan->device->reserved_registers <= lane_usable_registers(x->c->lane);
+}
+
+/* How many groups of columns are interwoven where an operand is made in registers; 0: none. A thread that makes an operand reads
+ * what it makes it of: of packed words it needs a part of each, of neighbouring columns all of few. So its pairs of several groups
+ * are neighbours, which leaves the sum as it is, and those of the other operand, whose ring has them in a line of shared
+ * memory, are fetched several at once. With as many groups as a line has, the threads of two rows read different banks. */
+static int count_woven(const struct step_product *x)
+{
+	const struct shared_layout *shared = &x->c->k->target->shared;
+	const struct frag_layout *a = step_layout(x, 0), *b = step_layout(x, 1);
+	int axis = x->p->along.row[x->p->along.nrow - 1], cols = b->cols;
+	int bits = dtype_bits(x->s->work.type), line = bits ? (int)shared->line * 8 / bits : 0, other = x->made[0];
+	const struct ring *r = x->from[other] != NONE ? ring_of(x->c, x->from[other]) : NULL;
+
+	if (!x->by->ldmatrix || bits != 16 || b->pair != 2 || x->fetched || x->made[0] == x->made[1] || !r ||
+	    !has_equal_columns(a, b) || x->p->along.nrow != 1 || line % cols || line % x->depth || x->p->along.rows % line || r->swizzle != shared->line ||
+	    (r->shape.full_axes & ~x->p->at.full_axes) >> axis & 1 || !can_fetch_words(x, r, line) ||
+	    !is_taken_once(x, buffer_of_node(x->c, x->s, x->p->mma->arg[!other])) || !has_registers_for(x, !other, line))
+		return 0;
+	return line / cols;
 }
 
 /* For how many instructions a thread fetches operands at once: as many as `fetch_bytes` hold, if both operands come from
@@ -271,7 +334,8 @@ static int count_together(const struct step_product *x, int task)
 
 	if (x->by->fetch_bytes)
 		n = x->by->fetch_bytes * 8 / (pair * dtype_bits(x->s->work.type));
-	if (n < 2 || !has_equal_columns(step_layout(x, 0), step_layout(x, 1)) || x->p->along.rows % ((int64_t)n * x->depth))
+	if (n < 2 || step_layout(x, 0)->halves > 1 || step_layout(x, 1)->halves > 1 ||
+	    !has_equal_columns(step_layout(x, 0), step_layout(x, 1)) || x->p->along.rows % ((int64_t)n * x->depth))
 		return 1;
 	for (int arg = 0; arg < 2; arg++) {
 		const struct ring *r = x->from[arg] != NONE ? ring_of(x->c, x->from[arg]) : NULL;
@@ -321,7 +385,8 @@ static enum err_code find_steps(struct step_product *x, struct err *e)
 	}
 	x->together = 1;
 	x->depth = matrix_depth(x->by, x->s->work.type);
-	x->together = count_together(x, (int)(x->s - c->g->tasks.v));
+	x->woven = count_woven(x);
+	x->together = x->woven ? x->woven * step_layout(x, 1)->cols / x->depth : count_together(x, (int)(x->s - c->g->tasks.v));
 	x->depth *= x->together;
 	x->steps = (int)ceil_div(x->p->along.rows, x->depth);
 	return OK;

@@ -398,7 +398,7 @@ static enum err_code column_comparison(struct lowering *c, const struct kentry *
 			return OK;
 		if (axis == s->split_axis)
 			k += s->slice * c->g->extents.tile[axis] / s->slices;
-		v.num = ADD(MUL(N(c, c->lane->layout->cols), V(c, VAR_COL_GROUP, NONE)), V(c, VAR_E, NONE));
+		v.num = ADD(first_of_group(c, c->lane->layout), V(c, VAR_E, NONE));
 		v.less = ADD(ADD(axis_first(c, s, shape, axis), V(c, VAR_COL0, NONE)), N(c, k));
 		if (part_first_col(c, s, shape))
 			v.less = ADD(v.less, part_first_col(c, s, shape));
