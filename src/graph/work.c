@@ -21,6 +21,20 @@ static int64_t gathered_run(const struct builder *b, const struct stask *s, cons
 	return run;
 }
 
+/* Elements that a load brings along a dimension in which several axes of the value move, each of which has its own element for each
+ * index of the others: those of a window that the plan has not made one box. */
+static int64_t elements_moved(const struct builder *b, const struct stask *s, const struct index_expr *x, int node)
+{
+	const struct node *value = &b->p->nodes.v[node];
+	int64_t n = 1;
+
+	for (int i = 0; i < x->n; i++)
+		for (int k = 0; k < value->naxes; k++)
+			if (value->axis[k] == x->term[i].axis && x->term[i].div == 1)
+				n *= slice_extent(b, s->task, node, k);
+	return n;
+}
+
 /* Elements of a tensor that a load or store of one complete tile touches, and the number of boxes for a copy engine.
  * Where values name the elements, no two need be the same. */
 static void count_region(const struct builder *b, struct stask *s, const struct node *n, int node)
@@ -39,7 +53,7 @@ static void count_region(const struct builder *b, struct stask *s, const struct 
 		at.hi[value->axis[i]] = slice_extent(b, s->task, node, i) - 1;
 	for (int i = 0; i < t->rank; i++) {
 		struct index_range r = index_bounds(&n->index[i], at.lo, at.hi);
-		int64_t len = min_i64(r.hi - r.lo + 1, b->p->axes.v[t->dim[i]].size);
+		int64_t len = max_i64(min_i64(r.hi - r.lo + 1, b->p->axes.v[t->dim[i]].size), elements_moved(b, s, &n->index[i], node));
 
 		elements *= len;
 		if (i < t->rank - 1)

@@ -6,7 +6,8 @@
  * wave takes again^n of a fetch's time, where `again` is the device's memory.l2.again.
  *
  * Loads of one region that read a tensor at constant distances from each other, as the taps of a stencil, read the same
- * elements, in tiles near each other. If all that is read in between stays in L2, each byte is fetched once for all of them.
+ * elements, in tiles near each other; and so do the boxes of neighbouring tiles at their edges, where each is read with what is around
+ * it. If all that is read in between stays in L2, each byte is fetched once for all of them.
  *
  * Additions in memory are examined in the same way, whatever fits into L2: how many EUs of a wave add to the same
  * elements, and how many bytes all of them add to.
@@ -421,11 +422,61 @@ static void share_shifted(const struct plan *p, int phase, int t, int eus, struc
 		}
 }
 
+/* How far the index of a dimension goes on from a tile to the next one along an axis of the grid; 0: it has no such axis, or neighbours
+ * do not read one behind the other. */
+static int64_t step_along(const struct graph *g, const struct index_expr *x, int axis)
+{
+	int64_t step = 0;
+
+	for (int i = 0; i < x->n; i++)
+		if (x->term[i].axis == axis)
+			step += x->term[i].mod || g->extents.tile[axis] % x->term[i].div ? 0 :
+				x->term[i].coef * (g->extents.tile[axis] / x->term[i].div);
+	return step;
+}
+
+/* What the boxes of neighbouring tiles have in common, as windows have: of the load of sTask t, if what is read between two neighbours
+ * stays in L2. */
+static void share_edges(const struct plan *p, int phase, int t, int eus, struct fetched *of)
+{
+	const struct graph *g = p->graph;
+	const struct grid *grid = &g->grids[phase];
+	const struct node *n = access_of(g, &g->tasks.v[t]);
+	const struct tensor *tensor = &g->program->tensors.v[n->ref];
+	int64_t shift[RANK_MAX] = { 0 };
+	struct axis_ranges at;
+	double share = 1;
+	struct box box;
+
+	ranges_set_tile(&g->extents, grid, 0, &at);
+	box_at(tensor, n->index, &at, &box);
+	for (int d = 0; d < tensor->rank; d++)
+		for (int i = 0; i < grid->n; i++) {
+			int64_t step = step_along(g, &n->index[d], grid->axis[i]), all = box.of[d].hi - box.of[d].lo + 1;
+
+			if (n->index[d].value || step <= 0 || all <= step || grid->tiles[i] < 2)
+				continue;
+			shift[d] = all - step;
+			share *= (double)step / (double)all;
+		}
+	if (share == 1 || (tiles_apart(p, phase, tensor, n->index, shift) + eus) * tile_traffic(g, phase) >
+	    L2_USABLE * (double)p->device->l2_bytes)
+		return;
+	for (int i = 0; i < g->tasks.n; i++)
+		if (g->tasks.v[i].task == g->tasks.v[t].task && of[i].share > share) {
+			of[i].times = (1 - repeat_time(p->device->l2_again, of[i].share / share)) / (1 - p->device->l2_again);
+			of[i].share = share;
+		}
+}
+
 /* ... of all loads of the phase. */
 static void share_between_loads(const struct plan *p, int phase, int eus, struct fetched *of)
 {
 	const struct graph *g = p->graph;
 
+	for (int t = 0; t < g->tasks.n; t++)
+		if (g->tasks.v[t].kind == TASK_LOAD && g->tasks.v[t].phase == phase && !g->tasks.v[t].slice)
+			share_edges(p, phase, t, eus, of);
 	for (int t = 0; t < g->tasks.n; t++) {
 		bool is_first = g->tasks.v[t].kind == TASK_LOAD && g->tasks.v[t].phase == phase && !g->tasks.v[t].slice;
 
