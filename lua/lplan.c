@@ -509,6 +509,17 @@ static int plan_direct_l(lua_State *L)
 	return 0;
 }
 
+/* plan:window{load, ...} */
+static int plan_window_l(lua_State *L)
+{
+	struct history *h = plan_arg(L, "window");
+	const char **loads;
+	int n = push_values(L, 2, "window", &loads);
+
+	EDIT(window, h, loads, n);
+	return 0;
+}
+
 /* plan:swap(product) */
 static int plan_swap_l(lua_State *L)
 {
@@ -763,6 +774,7 @@ void lua_open_plan(lua_State *L)
 		{ "lane", plan_lane_l }, { "wait", plan_wait_l }, { "unwait", plan_unwait_l }, { "buffers", plan_buffers_l },
 		{ "fill_waits", plan_fill_waits_l }, { "grid", plan_grid_l }, { "split", plan_split_l },
 		{ "split_off", plan_split_off_l }, { "fetch", plan_fetch_l }, { "direct", plan_direct_l }, { "swap", plan_swap_l },
+		{ "window", plan_window_l },
 		{ "alias", plan_alias_l }, { "propagate", plan_propagate_l },
 		{ "cut", plan_split_off_l }, { "place", plan_alias_l },	/* deprecated names */
 		{ "undo", plan_undo_l }, { "redo", plan_redo_l }, { "copy", plan_copy_l }, { "check", plan_check_l },

@@ -35,14 +35,14 @@ local function shape(x)
   local _, split = draft.each(now, "split")()
   local _, wanted = draft.each(want, "split")()
   local same = split and wanted and draft.statement(split) == draft.statement(wanted)
-  if not has_all(want, now, "split_off", "fetch", "direct", "swap", "alias") or split and not same and not draft.shared(now) then return false end
+  if not has_all(want, now, "window", "split_off", "fetch", "direct", "swap", "alias") or split and not same and not draft.shared(now) then return false end
   if split and not same then x.apply{"split", split[2], 1} end
   local tile = {}
   for axis, extent in pairs(want.tile) do
     if x.plan.tile[axis] ~= extent then tile[axis] = extent end
   end
   if next(tile) then x.apply{"propagate", tile} end
-  for _, method in ipairs{"split_off", "fetch", "direct", "swap", "split", "alias"} do
+  for _, method in ipairs{"window", "split_off", "fetch", "direct", "swap", "split", "alias"} do
     local has = texts_of(draft.read(x.plan), method)
     for _, s in draft.each(want, method) do
       if not has[draft.statement(s)] then x.apply(draft.copy(s)) end

@@ -187,7 +187,7 @@ function draft.join(d)
 end
 
 -- The statements that shape the graph, which come first.
-local shaping <const> = {split_off = true, fetch = true, direct = true, swap = true, split = true}
+local shaping <const> = {window = true, split_off = true, fetch = true, direct = true, swap = true, split = true}
 
 function draft.shaping(d)
   local list = {}

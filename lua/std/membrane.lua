@@ -143,7 +143,7 @@ end
 
 -- The statements that edit a plan.
 membrane.EDITS = {"alias", "append", "buffers", "direct", "fetch", "fill_waits", "grid", "insert", "lane", "move", "propagate", "remove",
-  "split", "split_off", "swap", "unwait", "wait"}
+  "split", "split_off", "swap", "unwait", "wait", "window"}
 
 local of_plan = words(table.concat(membrane.EDITS, " ") .. " undo redo copy cut place") -- cut and place are deprecated
 function of_plan.check(plan)

@@ -105,7 +105,7 @@ local signatures = {
   insert = {tasks, [0] = tasks, lane = lanes, seu = units, before = tasks, after = tasks},
   wait = {tasks, tasks, [0] = tasks, when = one_of("complete", "issued")}, unwait = {tasks, tasks, [0] = tasks},
   lane = {lanes}, split = {axes, [0] = tasks}, split_off = {buffers}, fetch = {tasks, [0] = buffers}, direct = {[0] = buffers},
-  swap = {tasks},
+  swap = {tasks}, window = {[0] = tasks},
   cut = {buffers}, place = {["*"] = buffers},            -- deprecated names
   alias = {["*"] = buffers},
   grid = {raster = one_of("rows", "columns")},

@@ -78,6 +78,8 @@ static enum err_code check_split(const struct builder *b, int task, int axis, in
 	const struct task *t = task_at(b, task);
 	bool found = false;
 
+	if (!ints_hold(b->task_order, b->ntasks, task))
+		return err_set(e, ERR_INPUT, t->loc, "'%s' is loaded with the other loads of its window, so it cannot be split", t->name);
 	for (int i = 0; i < t->nodes.n; i++) {
 		const struct node *n = &b->p->nodes.v[t->nodes.v[i]];
 		int pos = ints_find(n->axis, n->naxes, axis);
@@ -623,6 +625,33 @@ static enum err_code build(struct graph *g, const struct shaping *how, struct er
 	return OK;
 }
 
+/* Copies of the names that a plan has for what shapes its graph. */
+static void keep_names(struct graph *g, const struct shaping *how)
+{
+	struct arena *a = &g->arena;
+
+	g->windows = ARENA_ARRAY(a, how->nwindows, struct window);
+	for (int i = 0; i < how->nwindows; i++) {
+		const char **names = ARENA_ARRAY(a, how->windows[i].n, const char *);
+
+		for (int k = 0; k < how->windows[i].n; k++)
+			names[k] = arena_strdup(a, how->windows[i].names[k]);
+		g->windows[g->nwindows++] = (struct window){ .n = how->windows[i].n, .names = names, .loc = how->windows[i].loc };
+	}
+	g->split_offs = ARENA_ARRAY(a, how->nsplit_offs, const char *);
+	for (int i = 0; i < how->nsplit_offs; i++)
+		g->split_offs[g->nsplit_offs++] = arena_strdup(a, how->split_offs[i].value);
+	g->fetches = ARENA_ARRAY(a, how->nfetches, const char *);
+	for (int i = 0; i < how->nfetches; i++)
+		g->fetches[g->nfetches++] = arena_strdup(a, how->fetches[i].value);
+	g->directs = ARENA_ARRAY(a, how->ndirects, const char *);
+	for (int i = 0; i < how->ndirects; i++)
+		g->directs[g->ndirects++] = arena_strdup(a, how->directs[i].value);
+	g->swaps = ARENA_ARRAY(a, how->nswaps, const char *);
+	for (int i = 0; i < how->nswaps; i++)
+		g->swaps[g->nswaps++] = arena_strdup(a, how->swaps[i].product);
+}
+
 enum err_code graph_build(struct mem *mem, const struct program *p, const struct tiling *t,
 	const struct shaping *how, struct graph **out, struct err *e)
 {
@@ -633,20 +662,11 @@ enum err_code graph_build(struct mem *mem, const struct program *p, const struct
 	(*out)->program = p;
 	(*out)->tiling = *t;
 	how = how ? how : &plain;
-	(*out)->split_offs = ARENA_ARRAY(&(*out)->arena, how->nsplit_offs, const char *);
-	for (int i = 0; i < how->nsplit_offs; i++)
-		(*out)->split_offs[(*out)->nsplit_offs++] = arena_strdup(&(*out)->arena, how->split_offs[i].value);
-	(*out)->fetches = ARENA_ARRAY(&(*out)->arena, how->nfetches, const char *);
-	for (int i = 0; i < how->nfetches; i++)
-		(*out)->fetches[(*out)->nfetches++] = arena_strdup(&(*out)->arena, how->fetches[i].value);
-	(*out)->directs = ARENA_ARRAY(&(*out)->arena, how->ndirects, const char *);
-	for (int i = 0; i < how->ndirects; i++)
-		(*out)->directs[(*out)->ndirects++] = arena_strdup(&(*out)->arena, how->directs[i].value);
-	(*out)->swaps = ARENA_ARRAY(&(*out)->arena, how->nswaps, const char *);
-	for (int i = 0; i < how->nswaps; i++)
-		(*out)->swaps[(*out)->nswaps++] = arena_strdup(&(*out)->arena, how->swaps[i].product);
-	code = how->nsplit_offs ? program_split_off(&(*out)->arena, p, how->split_offs, how->nsplit_offs,
+	keep_names(*out, how);
+	code = how->nwindows ? program_window(&(*out)->arena, p, t, how->windows, how->nwindows, target_usual()->shared.chunk,
 		&(*out)->program, e) : OK;
+	if (!code && how->nsplit_offs)
+		code = program_split_off(&(*out)->arena, (*out)->program, how->split_offs, how->nsplit_offs, &(*out)->program, e);
 	if (!code && how->nfetches)
 		code = program_fetch(&(*out)->arena, (*out)->program, how->fetches, how->nfetches, &(*out)->program, e);
 	if (!code && how->ndirects)

@@ -102,6 +102,8 @@ struct alias {
 
 /* What a plan changes of a program's tasks and values, apart from tile extents. */
 struct shaping {
+	const struct window *windows;	/* of the program's loads, before all else */
+	int nwindows;
 	const struct split_off *split_offs;		/* of values, in the order of their new tasks */
 	int nsplit_offs;
 	const struct fetch *fetches;	/* of operands, likewise; their tasks come behind those */
@@ -123,7 +125,9 @@ int split_all(const struct program *p, const struct shaping *how, int axis, int 
 
 struct graph {
 	struct arena arena;
-	const struct program *program;	/* borrowed, outlives the graph; with split_offs, fetches, directs and swaps applied */
+	const struct program *program;	/* borrowed, outlives the graph; with windows, split_offs, fetches, directs and swaps applied */
+	struct window *windows;		/* whose loads are one load; names alone */
+	int nwindows;
 	const char **split_offs;	/* of its last tasks but nfetches, which are split off from others: the values' names */
 	int nsplit_offs;
 	const char **fetches;		/* of its last tasks, which fetch operands: the values' names */

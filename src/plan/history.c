@@ -43,7 +43,7 @@ struct plan *history_plan(struct history *h)
 
 static bool reshapes_graph(const struct record *r)
 {
-	return r->kind >= EDIT_SPLIT_OFF || (r->kind == EDIT_GRID && r->a);
+	return r->kind >= EDIT_WINDOW || (r->kind == EDIT_GRID && r->a);
 }
 
 /* Do something to a plan for each slice that a record's name means. */
@@ -205,7 +205,7 @@ enum err_code record_apply(struct history *h, struct plan *p, const struct recor
 	case EDIT_REMOVE:
 		return apply_remove(h, p, r, e);
 	case EDIT_APPEND: case EDIT_MOVE:
-	case EDIT_SPLIT_OFF: case EDIT_FETCH: case EDIT_DIRECT: case EDIT_SWAP:
+	case EDIT_WINDOW: case EDIT_SPLIT_OFF: case EDIT_FETCH: case EDIT_DIRECT: case EDIT_SWAP:
 	case EDIT_SPLIT: case EDIT_ALIAS: case EDIT_PROPAGATE: case EDIT_RESTART:
 		break;			/* of the graph: replay_graph */
 	}
@@ -221,6 +221,7 @@ int records_first(const struct record *log, int n)
 
 /* What the records so far say of tasks and values. */
 struct shapings {
+	VEC(struct window) windows;
 	VEC(struct split_off) split_offs;
 	VEC(struct fetch) fetches;
 	VEC(struct direct) directs;
@@ -228,6 +229,24 @@ struct shapings {
 	VEC(struct split) splits;
 	VEC(struct alias) aliases;
 };
+
+static enum err_code read_window(struct history *h, const struct record *r, struct shapings *x, struct err *e)
+{
+	const struct program *p = h->base->program;
+	int *loads = ARENA_ARRAY(&h->arena, r->b, int);
+
+	if (!r->b)
+		return err_set(e, ERR_INPUT, r->loc, "a window needs a load, at least");
+	for (int i = 0; i < r->b; i++) {
+		int task = program_find_task(p, r->names[i]);
+
+		if (task == NONE)
+			return err_set(e, ERR_INPUT, r->loc, "program '%s' has no task '%s'", p->name, r->names[i]);
+		loads[i] = p->tasks.v[task].nodes.v[p->tasks.v[task].nodes.n - 1];
+	}
+	VEC_PUSH(&h->arena, &x->windows, ((struct window){ r->b, loads, r->names, r->loc }));
+	return OK;
+}
 
 static enum err_code read_split_off(struct history *h, const struct record *r, struct shapings *x, struct err *e)
 {
@@ -342,7 +361,7 @@ static enum err_code read_swap(struct history *h, const struct record *r, struct
 
 static struct shaping shaping_of(const struct shapings *x)
 {
-	return (struct shaping){ .split_offs = x->split_offs.v, .nsplit_offs = x->split_offs.n, .fetches = x->fetches.v,
+	return (struct shaping){ .windows = x->windows.v, .nwindows = x->windows.n, .split_offs = x->split_offs.v, .nsplit_offs = x->split_offs.n, .fetches = x->fetches.v,
 		.nfetches = x->fetches.n, .directs = x->directs.v, .ndirects = x->directs.n, .swaps = x->swaps.v, .nswaps = x->swaps.n,
 		.splits = x->splits.v,
 		.nsplits = x->splits.n, .aliases = x->aliases.v, .naliases = x->aliases.n };
@@ -388,6 +407,9 @@ static enum err_code replay_graph(struct history *h, const struct record *log, i
 	struct shaping how;
 	bool changed = false;
 
+	for (int i = records_first(log, n); i < n; i++)
+		if (log[i].kind == EDIT_WINDOW)
+			TRY(read_window(h, &log[i], &x, e));
 	for (int i = records_first(log, n); i < n; i++)	/* before all splits, which divide what was split off, too */
 		if (log[i].kind == EDIT_SPLIT_OFF)
 			TRY(read_split_off(h, &log[i], &x, e));

@@ -61,6 +61,8 @@ NODISCARD enum err_code history_split_off(struct history *h, const char *value, 
 	struct srcloc loc, struct err *e);
 NODISCARD enum err_code history_fetch(struct history *h, const char *product, const char *const *values, int n,
 	struct srcloc loc, struct err *e);
+/* Let one load bring what these load of one tensor, a constant apart. */
+NODISCARD enum err_code history_window(struct history *h, const char *const *loads, int n, struct srcloc loc, struct err *e);
 /* Exchange the operands of a product. */
 NODISCARD enum err_code history_swap(struct history *h, const char *product, struct srcloc loc, struct err *e);
 /* Let tasks make values where products take them. */

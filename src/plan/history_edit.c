@@ -81,6 +81,11 @@ enum err_code history_direct(struct history *h, const char *const *values, int n
 	return commit_one(h, (struct record){ .kind = EDIT_DIRECT, .b = n, .names = values, .loc = loc }, e);
 }
 
+enum err_code history_window(struct history *h, const char *const *loads, int n, struct srcloc loc, struct err *e)
+{
+	return commit_one(h, (struct record){ .kind = EDIT_WINDOW, .b = n, .names = loads, .loc = loc }, e);
+}
+
 enum err_code history_swap(struct history *h, const char *product, struct srcloc loc, struct err *e)
 {
 	return commit_one(h, (struct record){ .kind = EDIT_SWAP, .name = product, .loc = loc }, e);

@@ -47,6 +47,14 @@ static const struct task *task_of(const struct graph *g, int stask)
 	return &g->program->tasks.v[g->tasks.v[stask].task];
 }
 
+static void print_windows(const struct graph *g, struct buf *out)
+{
+	for (int i = 0; i < g->nwindows; i++)
+		for (int k = 0; k < g->windows[i].n; k++)
+			buf_printf(out, "%s\"%s\"%s", k ? ", " : "plan:window{", g->windows[i].names[k],
+				k + 1 == g->windows[i].n ? "}\n" : "");
+}
+
 /* What is split off from one sTask stands behind it, the last one split off first; so it is printed from behind. */
 static void print_split_offs(const struct graph *g, struct buf *out)
 {
@@ -264,6 +272,7 @@ static void print_waits(const struct plan *p, struct buf *out)
 
 void plan_script(const struct plan *p, struct buf *out)
 {
+	print_windows(p->graph, out);
 	print_split_offs(p->graph, out);
 	print_fetches(p->graph, out);
 	print_directs(p->graph, out);

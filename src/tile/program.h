@@ -54,6 +54,7 @@ struct axis {
 	/* An axis of packed words (see program_unpack, program_expand) stands wherever axis `packs` stands, an index of it for `per` of
 	 * that one; it is never tiled, looped over, stored over or batch by itself. NONE: an ordinary axis. */
 	int packs, per;
+	bool of_window;			/* along the box of loads that have a window in common (program_window) */
 	bool single;			/* batch, in a phase or in a loop: one value a tile, wherever it is tiled */
 	/* Stands for the axis twin_of, of the same name, in phases that have that one as batch, because others tile it
 	 * (program_twins.c). */
@@ -410,6 +411,23 @@ struct swap {
 };
 NODISCARD enum err_code program_swap(struct arena *a, const struct program *p, const struct swap *swaps, int n,
 	const struct program **out, struct err *e);
+
+/* Loads of one tensor whose indices differ by constants, or one of which several axes move in one dimension. */
+struct window {
+	int n;
+	const int *loads;		/* nodes */
+	const char *const *names;	/* of their tasks */
+	struct srcloc loc;
+};
+struct tiling;
+/* The same program with tiles of that extent, in which the first load of each window brings the box of all, once, and the tasks that use
+ * them read it there. Ids stay as there; the tasks of other loads are in no body. New axes follow the others, and no tile has a part of
+ * them. chunk: bytes of which a row of the box is made. ERR_INPUT: they are no such loads, or something else than a task that computes
+ * uses them. */
+NODISCARD enum err_code program_window(struct arena *a, const struct program *p, const struct tiling *t, const struct window *windows,
+	int n, int chunk, const struct program **out, struct err *e);
+/* Windows that a program may have; not all tiles have all of them. Returns how many. */
+int program_find_windows(struct arena *a, const struct program *p, struct window **out);
 
 /* How an axis is used in a phase. */
 enum axis_role {

@@ -134,6 +134,19 @@ int at_source(const struct program *p, int node)
 	return node;
 }
 
+/* Is the node used once, by a node of the sTask? */
+static bool is_used_once(const struct kernel *k, const struct stask *s, int node)
+{
+	const struct program *p = k->plan->graph->program;
+	const struct task *t = &p->tasks.v[s->task];
+	int uses = 0;
+
+	for (int i = 0; i < t->nodes.n; i++)
+		for (int j = 0; j < node_arity(&p->nodes.v[t->nodes.v[i]]); j++)
+			uses += p->nodes.v[t->nodes.v[i]].arg[j] == node;
+	return uses == 1;
+}
+
 bool at_is_read_at_use(const struct kernel *k, const struct stask *s, int node, int user)
 {
 	const struct program *p = k->plan->graph->program;
@@ -142,7 +155,7 @@ bool at_is_read_at_use(const struct kernel *k, const struct stask *s, int node, 
 
 	return source != NONE && op != OP_SET && op != OP_AT && is_elementwise(op) && p->nodes.v[node].task == s->task &&
 		p->nodes.v[source].task != s->task && conversion_in_ring(k, s, source, NONE) &&
-		!has_same_layout(k, &k->node_shape[user], &k->node_shape[node]) && at_is_far(k, s, node);
+		(!has_same_layout(k, &k->node_shape[user], &k->node_shape[node]) || is_used_once(k, s, node)) && at_is_far(k, s, node);
 }
 
 bool at_is_skipped(const struct kernel *k, const struct stask *s, int node)

@@ -28,8 +28,8 @@ bool conversion_next(const struct kernel *k, const struct stask *s, int node, in
 bool at_moves_nothing(const struct kernel *k, const struct stask *s, int node);
 bool at_is_far(const struct kernel *k, const struct stask *s, int node);
 int at_source(const struct program *p, int node);
-/* Is the node, which reads out of a ring from afar, read where another one of its sTask uses it, in the layout of that
- * one, instead of being converted to it? */
+/* Is the node, which reads out of a ring from afar, read where another one of its sTask uses it: in the layout of that
+ * one, instead of being converted to it; or as it is the only one? */
 bool at_is_read_at_use(const struct kernel *k, const struct stask *s, int node, int user);
 bool at_is_skipped(const struct kernel *k, const struct stask *s, int node);
 /* Is the node's value, or the carry, in a ring for the sTask? The other is NONE. */

@@ -257,6 +257,17 @@ static int64_t plain_box(const struct shared_layout *l, int64_t cols, int bits, 
 	return box * bits / 8 % l->copy_align ? cols : box;
 }
 
+/* Is it the box of a window? Threads read it at a constant distance from their element, in one row or another: rows that lie as they
+ * are let them read neighbours at once, where the pattern of a swizzle would be another one for each. */
+static bool is_window(const struct kernel *k, const struct buffer *b)
+{
+	bool is = false;
+
+	for (int i = 0; i < b->naxes; i++)
+		is |= k->plan->graph->program->axes.v[b->axis[i]].of_window;
+	return is;
+}
+
 static void choose_panels(const struct kernel *k, struct ring *r, const struct buffer *b)
 {
 	const struct shared_layout *l = &k->target->shared;
@@ -280,7 +291,7 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 		r->obstacle = operand && may_be_narrow(k, b, most, max_i64(limits.least, limits.grain)) ?
 			OBSTACLE_LAUNCH :
 			!operand && r->cols % r->panel_cols ? OBSTACLE_COLS : OBSTACLE_LAYOUT;
-	if (!shared_has_swizzle(l, r->swizzle) || r->cols % r->panel_cols || r->rows * r->swizzle % l->align)
+	if (!shared_has_swizzle(l, r->swizzle) || is_window(k, b) || r->cols % r->panel_cols || r->rows * r->swizzle % l->align)
 		r->swizzle = 0;
 	if (!r->swizzle)
 		r->panel_cols = r->engine ? plain_box(l, r->cols, bits, most) : r->cols;

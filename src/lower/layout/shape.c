@@ -242,6 +242,19 @@ static int contiguous_axis(const struct program *p, const struct node *n)
 	return NONE;
 }
 
+/* Has the value the axis, or something that is read out of it at other indices? */
+static bool gives_axis(const struct sides *s, int value, int axis)
+{
+	bool gives = position(s->p->nodes.v[value].axis, s->p->nodes.v[value].naxes, axis) != NONE;
+
+	for (int i = 0; i < s->p->nodes.n && !gives; i++) {
+		const struct node *n = &s->p->nodes.v[i];
+
+		gives = n->op == OP_AT && n->task != NONE && position(n->axis, n->naxes, axis) != NONE && at_source(s->p, i) == value;
+	}
+	return gives;
+}
+
 /* Bits of the tile that a load or store moves, if it has the axis and its neighbours in memory are those of one of a's axes:
  * negative if of that axis. */
 static double bits_as_neighbours(const struct sides *s, int move, const struct node *a, int axis)
@@ -251,7 +264,7 @@ static double bits_as_neighbours(const struct sides *s, int move, const struct n
 	const struct node *v = &s->p->nodes.v[value];
 	double bits = dtype_bits(s->p->tensors.v[s->p->nodes.v[move].ref].type);
 
-	if (along == NONE || position(v->axis, v->naxes, axis) == NONE || position(a->axis, a->naxes, along) == NONE)
+	if (along == NONE || !gives_axis(s, value, axis) || position(a->axis, a->naxes, along) == NONE)
 		return 0;
 	for (int i = 0; i < v->naxes; i++)
 		bits *= (double)extent_of_node(s->x, value, i);

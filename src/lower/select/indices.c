@@ -395,6 +395,8 @@ static const struct num *divide_term(struct lowering *c, const struct index_term
 	struct split_sum parts = { NULL, local ? ADD(first, local) : first };
 	const struct num *at;
 
+	if (local && t->div == 1 && begins_at_multiple(c, first, t->mod) && c->g->extents.tile[t->axis] == t->mod)
+		return local;		/* a window: the index within the tile */
 	if (splits)
 		parts = split_multiples(c, local, unit);
 	at = parts.others ? parts.others : N(c, 0);
@@ -416,15 +418,19 @@ const struct num *tensor_index(struct lowering *c, const struct stask *s, const 
 		const struct index_term *t = &x->term[i];
 		const struct num *at = c->read_at[t->axis] ? c->read_at[t->axis] : axis_first(c, s, shape, t->axis);
 		const struct num *behind = NULL;
+		int64_t by = t->coef;
 
 		if (local && !c->read_at[t->axis])
 			behind = axis_local_index(c, s, shape, t->axis);
-		if (t->div != 1 || t->mod)
+		if (t->div != 1 && !t->mod && !behind && t->coef % t->div == 0 && begins_at_multiple(c, at, t->div)) {
+			by /= t->div;		/* where the tile begins */
+		} else if (t->div != 1 || t->mod) {
 			at = divide_term(c, t, at, behind);
-		else if (behind)
+		}
+		if (t->div == 1 && !t->mod && behind)
 			at = ADD(at, behind);
-		if (t->coef != 1)
-			at = MUL(N(c, t->coef), at);
+		if (by != 1)
+			at = MUL(N(c, by), at);
 		sum = sum ? ADD(sum, at) : at;
 	}
 	return sum;
