@@ -39,7 +39,8 @@ static void check_wanted(lua_State *L, int idx, const struct program *p, struct 
 	}
 }
 
-/* core.search(bound, device, tile, measured, swapped) */
+/* core.search(bound, device, tile, measured, reshaped). reshaped: products with their operands exchanged, or else loads with windows; nil if
+ * the program has neither. */
 static int search_new_l(lua_State *L)
 {
 	struct host *h = enter(L);
@@ -52,14 +53,13 @@ static int search_new_l(lua_State *L)
 	lua_settop(L, 5);
 	check_wanted(L, 3, p, &want);
 	want.measured = lua_toboolean(L, 4);
-	want.swapped = lua_toboolean(L, 5);
-	if (want.swapped && !search_swaps(p, d))
-		return 0;
+	want.swapped = lua_toboolean(L, 5) && search_swaps(p, d);
+	want.windowed = lua_toboolean(L, 5) && !want.swapped;
 	box = box_new(L, SEARCH_CLASS, 2);
 	keep(L, -1, 1, 1);
 	keep(L, -1, 2, 2);
 	raise_if(L, search_new(&h->mem, p, d, &want, (struct search **)box, &e), &e);
-	return 1;
+	return !want.windowed || search_has_windows(*(struct search **)box);
 }
 
 /* Does the function of Lua end the search? */

@@ -9,6 +9,7 @@
 #include "search/rings.h"
 #include "search/second_split.h"
 #include "search/task_groups.h"
+#include "target/target.h"
 
 /* The splits of the choice: that of its lanes, and what that leaves undivided. Returns how many: 0 if there is nothing to
  * split. */
@@ -40,11 +41,27 @@ bool build_has_second_split(const struct space *s, const struct choice *c)
 	return has;
 }
 
+/* The windows that the tile of the choice has. Returns how many. */
+static int find_windows(const struct space *s, const struct choice *c, struct window *out)
+{
+	int n = 0;
+
+	for (int i = 0; i < s->nwindows; i++) {
+		const struct program *p;
+		struct err e;
+
+		if (!program_window(s->a, s->program, &c->tiling, &s->windows[i], 1, target_usual()->shared.chunk, &p, &e))
+			out[n++] = s->windows[i];
+	}
+	return n;
+}
+
 enum err_code build_graph(const struct space *s, const struct choice *c, struct graph **out, struct err *e)
 {
 	struct arena_mark mark = arena_mark(s->a);
 	struct split splits[2];
-	struct shaping how = { .splits = splits };
+	struct window *windows = ARENA_ARRAY(s->a, s->nwindows, struct window);
+	struct shaping how = { .splits = splits, .windows = windows, .nwindows = find_windows(s, c, windows) };
 	enum err_code code;
 
 	if (c->ways > 1 && c->split != SPLIT_TASKS) {

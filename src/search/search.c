@@ -56,6 +56,7 @@ struct search {
 	int most;			/* plans that may be simulated */
 	struct swap *swaps;		/* of the program's products; the space has the program that these make */
 	int nswaps;
+	int nwindows;			/* of the program's loads, which plans have */
 };
 
 bool search_swaps(const struct program *p, const struct vdevice *d)
@@ -63,10 +64,16 @@ bool search_swaps(const struct program *p, const struct vdevice *d)
 	return swaps_find(NULL, p, d, NULL) > 0;
 }
 
+bool search_has_windows(const struct search *s)
+{
+	return s->nwindows;
+}
+
 enum err_code search_new(struct mem *mem, const struct program *p, const struct vdevice *d,
 	const struct wanted *want, struct search **out, struct err *e)
 {
 	struct search *s;
+	struct window *windows = NULL;
 
 	s = *out = ARENA_OWNER(mem, struct search);
 	s->best = NONE;
@@ -82,7 +89,11 @@ enum err_code search_new(struct mem *mem, const struct program *p, const struct 
 			return err_set(e, ERR_INPUT, NOWHERE, "no product of '%s' has a second operand that is made of loads", p->name);
 		TRY(program_swap(&s->arena, p, s->swaps, s->nswaps, &p, e));
 	}
-	TRY(space_init(&s->space, &s->arena, mem, p, d, want, &s->ev.graph, e));
+	if (want && want->windowed)
+		s->nwindows = program_find_windows(&s->arena, p, &windows);
+	if (want && want->windowed && !s->nwindows)
+		return OK;
+	TRY(space_init(&s->space, &s->arena, mem, p, d, want, windows, s->nwindows, &s->ev.graph, e));
 	space_starts(&s->space, &s->arena, &s->batch);
 	if (!s->space.has_products)
 		starts_choose(&s->space, &s->arena, &s->ev.graph, &s->batch);

@@ -39,6 +39,8 @@ NODISCARD enum err_code search_new(struct mem *mem, const struct program *p,
 	const struct vdevice *d, const struct wanted *want, struct search **out, struct err *e);
 /* Is there something to exchange (wanted.swapped)? */
 bool search_swaps(const struct program *p, const struct vdevice *d);
+/* Has the program loads with windows, as wanted.windowed asks for? Else the search has nothing to try. */
+bool search_has_windows(const struct search *s);
 void search_free(struct search *s);
 
 /* Try the next candidate. *more is false when there is none left. A candidate that is not legal is no error.

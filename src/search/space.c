@@ -839,9 +839,9 @@ static void find_variants(struct space *s, struct graph **graph)
 }
 
 enum err_code space_init(struct space *s, struct arena *a, struct mem *mem, const struct program *p,
-	const struct vdevice *d, const struct wanted *want, struct graph **graph, struct err *e)
+	const struct vdevice *d, const struct wanted *want, struct window *windows, int nwindows, struct graph **graph, struct err *e)
 {
-	*s = (struct space){ .a = a, .mem = mem, .program = p, .device = d, .second_unit = NONE,
+	*s = (struct space){ .a = a, .mem = mem, .program = p, .device = d, .second_unit = NONE, .windows = windows, .nwindows = nwindows,
 		.dma_unit = find_dma_unit(d), .copy_registers = lower_has_target(d) ? lower_copy_registers(d) : 0,
 		.has_boxes = lower_has_target(d) && lower_has_boxes(d) };
 	TRY(find_dims(s, want, e));

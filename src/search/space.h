@@ -85,6 +85,7 @@ struct dim {
 struct wanted {
 	bool measured;			/* plans will be measured: good ones get the price of their kernels */
 	bool swapped;			/* products have their operands exchanged where that may pay (swaps.h) */
+	bool windowed;			/* loads whose windows overlap are one load (program_window) */
 	int n[AXES_MAX];
 	int64_t extent[AXES_MAX][EXTENTS_MAX];
 };
@@ -106,6 +107,8 @@ struct space {
 	struct side *sides;		/* sides.h */
 	int nconversions;
 	struct split_off conversions[CONVERSIONS_MAX];
+	int nwindows;			/* of loads, which each choice has whose tile lets several of them read the same */
+	struct window *windows;
 	int naliases;			/* of values that conversions read */
 	struct alias aliases[CONVERSIONS_MAX];
 	bool has_products;		/* with rows: not of a vector and a matrix */
@@ -126,11 +129,11 @@ struct space {
 	struct variant variants[2];	/* by choice.split_off */
 };
 
-/* Find the space, in `a`. want: NULL, or what the caller asks for. *graph is NULL when this returns; if `a` runs out of
+/* Find the space, in `a`. want: NULL, or what the caller asks for. windows: of loads, which are borrowed. *graph is NULL when this returns; if `a` runs out of
  * memory and the caller is left by a jump, it must free the graph that *graph then points to. ERR_INPUT if extents are
  * wanted of an axis that is not tiled. */
 NODISCARD enum err_code space_init(struct space *s, struct arena *a, struct mem *mem,
-	const struct program *p, const struct vdevice *d, const struct wanted *want, struct graph **graph,
+	const struct program *p, const struct vdevice *d, const struct wanted *want, struct window *windows, int nwindows, struct graph **graph,
 	struct err *e);
 
 /* Does a tile load anything ahead of the loops of a phase, or behind one? */
