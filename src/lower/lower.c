@@ -166,6 +166,16 @@ static int widest_pair(const struct plan *p, int phase)
 	return (int)max_i64(PAIR_LEAST, min_i64(PAIR_MOST, VECTOR_BYTES * 8 / bits));
 }
 
+/* Has the node's value elements that are read out of the box of a window, which is in shared memory? */
+static bool is_in_window(const struct program *p, const struct node *n)
+{
+	bool is = false;
+
+	for (int i = 0; i < n->naxes; i++)
+		is |= p->axes.v[n->axis[i]].of_window;
+	return is;
+}
+
 /* Words of a thread for the largest value of a kernel's phase. */
 static int64_t most_words(const struct kernel *k, const struct layout_choice *x)
 {
@@ -175,7 +185,7 @@ static int64_t most_words(const struct kernel *k, const struct layout_choice *x)
 	int64_t most = 0;
 
 	for (int i = 0; i < g->nodes.n; i++)
-		if (g->nodes.v[i].task != NONE && g->tasks.v[g->nodes.v[i].task].phase == k->phase)
+		if (g->nodes.v[i].task != NONE && g->tasks.v[g->nodes.v[i].task].phase == k->phase && !is_in_window(g, &g->nodes.v[i]))
 			most = max_i64(most, words_of(&k->node_shape[i], &l, warps));
 	return most;
 }
@@ -206,8 +216,29 @@ static int64_t words_exchanged(const struct kernel *k, const struct layout_choic
 	return sum;
 }
 
+/* What a thread reads of windows that it would not if it had neighbouring rows: the taps of one element are then those of the next, which
+ * compilers see. A layout in which warps share rows gives a thread all rows of its columns. */
+static int64_t words_read_apart(const struct kernel *k, const struct layout_choice *x)
+{
+	const struct frag_layout l = layout_of(k->plan, k->phase, *x);
+	const struct program *g = k->plan->graph->program;
+	int64_t sum = 0;
+
+	for (int i = 0; i < g->nodes.n && !l.across_warps; i++) {
+		const struct node *n = &g->nodes.v[i];
+		bool along_rows = false;
+
+		if (n->op != OP_AT || n->task == NONE || g->tasks.v[n->task].phase != k->phase || !g->axes.v[n->ref].of_window)
+			continue;
+		for (int r = 0; r < k->node_shape[i].nrow; r++)
+			along_rows |= index_uses(&n->index[0], k->node_shape[i].row[r]);
+		sum += along_rows ? words_of(&k->node_shape[i], &l, computing_warps(k->plan, k->phase)) : 0;
+	}
+	return sum;
+}
+
 /* The layouts of a phase without products, that with the fewest words of a thread for its largest value first, and of
- * those with as many that in which reductions exchange least. A thread has more neighbours where that takes no more
+ * those with as many that in which reductions exchange least, and rows of windows are in one thread. A thread has more neighbours where that takes no more
  * words. Rows over all warps of a lane need the same number of warps, more than one, in all lanes that compute. Returns
  * how many there are. */
 static int order_layouts(struct mem *mem, const struct plan *p, int phase, struct layout_choice *order)
@@ -226,7 +257,7 @@ static int order_layouts(struct mem *mem, const struct plan *p, int phase, struc
 
 		for (int pair = by != BY_BLOCKS && known ? widest_pair(p, phase) : PAIR_LEAST; pair >= PAIR_LEAST; pair /= 2) {
 			const struct layout_choice x = { (enum spread_by)by, pair, NULL };
-			int64_t words = known ? most_words(k, &x) : 0, moved = known ? words_exchanged(k, &x) : 0;
+			int64_t words = known ? most_words(k, &x) : 0, moved = known ? words_exchanged(k, &x) + words_read_apart(k, &x) : 0;
 			int at = n;
 
 			if (words >= wider)
