@@ -401,13 +401,13 @@ static int plan_buffers_l(lua_State *L)
 	return 0;
 }
 
-/* plan:grid{raster=, group=, eus=, longest_first=, section=, dynamic=, cluster=, along=, divide=, chiplets=} */
+/* plan:grid{raster=, group=, eus=, longest_first=, section=, dynamic=, cluster=, keep=, along=, divide=, chiplets=} */
 static int plan_grid_l(lua_State *L)
 {
 	static const char *const rasters[] = { "rows", "columns" };	/* ORDER raster */
 	struct history *h = plan_arg(L, "grid");
 	struct grid_plan g = history_plan(h)->grid;
-	int64_t group = g.group, eus = g.eus, section = g.section, cluster = g.cluster, chiplets = g.chiplets;
+	int64_t group = g.group, eus = g.eus, section = g.section, cluster = g.cluster, keep = g.keep, chiplets = g.chiplets;
 	const __typeof__(history_plan(h)->graph->program->axes) *axes = &history_plan(h)->graph->program->axes;
 	const char *names[AXES_MAX];
 	int raster = g.raster, divided = g.divided - 1;
@@ -416,8 +416,8 @@ static int plan_grid_l(lua_State *L)
 
 	for (int i = 0; i < axes->n; i++)
 		names[i] = axes->v[i].name;
-	OPTIONS_CHECK(L, 2, "grid", "raster", "group", "eus", "longest_first", "section", "dynamic", "cluster", "along",
-		"divide", "chiplets");
+	OPTIONS_CHECK(L, 2, "grid", "raster", "group", "eus", "longest_first", "section", "dynamic", "cluster", "keep",
+		"along", "divide", "chiplets");
 	option_name(L, 2, "grid", "raster", rasters, LEN(rasters), &raster);
 	option_integer(L, 2, "grid", "group", 1, 65536, &group);
 	option_integer(L, 2, "grid", "eus", 1, history_plan(h)->device->eus, &eus);
@@ -427,7 +427,8 @@ static int plan_grid_l(lua_State *L)
 	option_integer(L, 2, "grid", "section", 0, SECTION_MOST, &section);
 	option_bool(L, 2, "grid", "dynamic", &g.dynamic);
 	option_integer(L, 2, "grid", "cluster", 1, 64, &cluster);
-	if (is_freed(L, 2, "along") || (!option_name(L, 2, "grid", "along", names, axes->n, &g.along) && cluster == 1))
+	option_integer(L, 2, "grid", "keep", 1, KEEP_MOST, &keep);
+	if (is_freed(L, 2, "along") || (!option_name(L, 2, "grid", "along", names, axes->n, &g.along) && cluster == 1 && keep == 1))
 		g.along = NONE;
 	if (is_freed(L, 2, "divide") ||
 	    (!option_name(L, 2, "grid", "divide", names, axes->n, &divided) && cluster == 1))
@@ -438,6 +439,7 @@ static int plan_grid_l(lua_State *L)
 	g.eus = (int)eus;
 	g.section = (int)section;
 	g.cluster = (int)cluster;
+	g.keep = (int)keep;
 	g.divided = divided + 1;
 	g.chiplets = (int)chiplets;
 	raise_if(L, history_grid(h, &g, here_now(L, file), &e), &e);

@@ -159,7 +159,7 @@ static void push_traits(lua_State *L, const struct program *p, const struct choi
 		{ "loads_behind", c->load_lanes == LOADS_BEHIND },
 		{ "load_registers", c->load_registers != 0 },
 		/* the model does not know that EUs of a cluster wait for each other */
-		{ "cluster", c->grid.cluster > 1 ? 2 : 0 }, { "raster", c->grid.raster == RASTER_ROWS },
+		{ "cluster", c->grid.cluster > 1 ? 2 : 0 }, { "keep", log2(c->grid.keep) / 2 }, { "raster", c->grid.raster == RASTER_ROWS },
 		{ "pressure", fmax(TIGHT - spare, 0) / TIGHT }, { "group", log2(c->grid.group) / 4 },
 		{ "longest_first", c->grid.longest_first },
 		{ "section", c->grid.section != 0 } };

@@ -170,7 +170,7 @@ end
 local function grid(x)
   local _, now = draft.each(draft.read(x.plan), "grid")()
   local _, wanted = draft.each(x.want, "grid")()
-  local options, usual = {}, {raster = "rows", group = 1, longest_first = false, section = 0, dynamic = false, cluster = 1,
+  local options, usual = {}, {raster = "rows", group = 1, longest_first = false, section = 0, dynamic = false, cluster = 1, keep = 1,
     along = false, divide = false, chiplets = 1}
   for name, value in pairs(usual) do
     local is, to = now and now[2][name], wanted and wanted[2][name]

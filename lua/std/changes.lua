@@ -558,7 +558,7 @@ end
 ---- the order of tiles -------------------------------------------------------------------
 
 local function grid(x)
-  local now = {raster = "rows", group = 1, longest_first = false, section = 0, cluster = 1}
+  local now = {raster = "rows", group = 1, longest_first = false, section = 0, cluster = 1, keep = 1}
   for _, s in draft.each(x.draft, "grid") do
     for key, value in pairs(s[2]) do now[key] = value end
   end
@@ -568,6 +568,9 @@ local function grid(x)
     local changed = true
     for key, value in pairs(other) do changed = changed and now[key] ~= value end
     if changed then add(x, "EUs that work at the same time share more of what they load", {{"grid", other}}, true) end
+  end
+  for _, keep in ipairs(now.keep > 1 and {now.keep * 2, now.keep // 2} or {}) do
+    add(x, "an EU has what its next tile loads", {{"grid", keep > 1 and {keep = keep} or {keep = 1, along = false}}}, true)
   end
   for _, tiles in ipairs(now.longest_first and {0, 1, 2, 4, 8, 16} or {2}) do    -- of an EU in each section
     local section = tiles * eus_of(x)

@@ -17,7 +17,7 @@ local singular <const> = {tasks = "sTask", lanes = "lane", rings = "buffer", til
 -- {tasks=, lanes=, rings=, tile=} by name, grid, and order: the names of each lane's sTasks.
 local function read(plan)
   local x = {tasks = {}, lanes = {}, rings = plan.rings, tile = plan.tile, order = {}, grid = {raster = "rows", group = 1,
-    eus = 0, longest_first = false, section = 0, dynamic = false, cluster = 1, along = false, divide = false, chiplets = 1}}
+    eus = 0, longest_first = false, section = 0, dynamic = false, cluster = 1, keep = 1, along = false, divide = false, chiplets = 1}}
   local task_of = {}
   for _, task in ipairs(plan.tasks) do task_of[task.name] = task end
   for _, s in ipairs(draft.read(plan).list) do

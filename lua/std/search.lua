@@ -385,7 +385,7 @@ local function in_order_by_counter(plan)
       last[lane] = task.name
     end
   end
-  plan:grid{cluster = 1, dynamic = true}
+  plan:grid{cluster = 1, keep = 1, along = false, dynamic = true}
 end
 
 -- The best plans with tiles that EUs take by a counter, of several tiles, where that pays in the model: a list as with_other_operands

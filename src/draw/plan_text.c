@@ -5,6 +5,7 @@
 #include "draw/units.h"
 #include "target/target.h"
 #include "plan/cluster.h"
+#include "plan/keep.h"
 #include "plan/order.h"
 
 enum { BAR = 20 };
@@ -17,6 +18,18 @@ static const char *cluster_text(const struct plan *p, struct arena *a)
 
 		if (c.size > 1 && c.axis == NONE)
 			return arena_strf(a, " that divide '%s'", p->graph->program->axes.v[p->grid.divided - 1].name);
+		if (c.size > 1)
+			return arena_strf(a, " along '%s'", p->graph->program->axes.v[c.axis].name);
+	}
+	return "";
+}
+
+/* " along 'h'", of the first phase in which EUs keep anything. */
+static const char *keep_text(const struct plan *p, struct arena *a)
+{
+	for (int i = 0; i < p->graph->program->phases.n; i++) {
+		struct cluster c = plan_keep(p, i);
+
 		if (c.size > 1)
 			return arena_strf(a, " along '%s'", p->graph->program->axes.v[c.axis].name);
 	}
@@ -44,6 +57,8 @@ static const char *grid_text(const struct plan *p, struct arena *a)
 		buf_puts(&b, ", taken as EUs come free");
 	if (g->cluster > 1)
 		buf_printf(&b, ", clusters of %d%s", g->cluster, cluster_text(p, a));
+	if (g->keep > 1)
+		buf_printf(&b, ", %d neighbours%s one after the other on an EU", g->keep, keep_text(p, a));
 	if (g->chiplets > 1)
 		buf_printf(&b, ", neighbours on one of %d chiplets", g->chiplets);
 	if (*label_lengths(a, p->graph->program))

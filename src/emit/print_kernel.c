@@ -53,6 +53,10 @@ static void put_start(struct print *c, bool waits)
 		put(c, "\tEACH(i, %d) flag_init(shared + %lld + %d * i, %d, \"%s\", i);",
 			c->r->flags.v[f].depth, (long long)c->r->flags.v[f].offset,
 			c->r->target->shared.flag, c->r->flags.v[f].arrivals, c->r->flags.v[f].name);
+	for (int i = 0; i < c->r->rings.n; i++)
+		if (c->r->rings.v[i].words)
+			put(c, "\tEACH(i, %d) shared_put_u32(shared + %lld + 4 * i, 0);", c->r->rings.v[i].versions,
+				(long long)c->r->rings.v[i].words);
 	if (x->lane != NONE) {
 		put(c, "\tEACH(i, %d) flag_init(shared + %lld + 8 * i, 1, \"tile taken\", i);", x->slots, (long long)x->offset);
 		put(c, "\tEACH(i, %d) flag_init(shared + %lld + 8 * i, %d, \"tile read\", i);", x->slots,

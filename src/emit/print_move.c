@@ -120,6 +120,18 @@ static void print_load_rows(struct print *c, const struct role_op *o)
 	put(c, "}");
 }
 
+/* The flag completes without bytes if the slot has them; else the copy follows. */
+static void put_kept(struct print *c, const struct role_op *o)
+{
+	const struct role_ring *r = &c->r->rings.v[o->u.boxes.ring];
+
+	put(c, "\tconst u32 word = shared + %lld + 4 * rem(%s, %d), key = %s;", (long long)r->words, num(c, o->u.boxes.n), r->versions,
+		num(c, o->u.boxes.key));
+	put(c, "\tif (shared_u32(word) == key) flag_expect(full, 0);");
+	put(c, "\telse {");
+	put(c, "\tshared_put_u32(word, key);");
+}
+
 static void print_load_boxes(struct print *c, const struct role_op *o)
 {
 	const struct role_map *m = &c->r->maps.v[o->u.boxes.map];
@@ -127,6 +139,8 @@ static void print_load_boxes(struct print *c, const struct role_op *o)
 
 	put(c, "const u32 full = %s;", flag_barrier(c, o, num(c, o->u.boxes.n)));
 	put(c, "if (leader) {");
+	if (o->u.boxes.key)
+		put_kept(c, o);
 	put(c, "\tflag_expect(full, %lld);", (long long)o->u.boxes.bytes);
 	for (int i = 0; i < o->u.boxes.boxes.n; i++) {
 		const struct role_box *b = &o->u.boxes.boxes.v[i];
@@ -140,6 +154,8 @@ static void print_load_boxes(struct print *c, const struct role_op *o)
 			put(c, "\ttma_load_%s%dd(%s, &map%d, full%s);", o->u.boxes.once ? "once_" : "",
 				m->rank, num(c, b->to), map, corner);
 	}
+	if (o->u.boxes.key)
+		put(c, "}");
 	put(c, "}");
 }
 

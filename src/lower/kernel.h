@@ -130,6 +130,9 @@ struct ring {
 	bool by_rows;			/* each row of a panel is a box, at an index of its own; each thread issues
 					 * those of some rows */
 	enum cluster_share share;
+	bool kept;			/* its load leaves out what a slot has already (plan/keep.h); it has, at `words` in shared
+					 * memory, 4 bytes for each slot that say what that is */
+	int64_t words;
 	int64_t box_rows;		/* of one box: full_rows, or a block's share of them */
 };
 

@@ -159,6 +159,9 @@ void lower_cluster(struct kernel *k);
  * `own`, *unserved is that wait; otherwise NONE. What only longer runs show, verify finds (refine.c). */
 NODISCARD enum err_code lower_depths(struct kernel *k, int *unserved, struct err *e);
 
+/* needs: rings; computes: which of them are kept, and where their words are; shared_bytes so far */
+void lower_kept(struct kernel *k);
+
 /* needs: own, rings, flags with depths, refinements
  * computes: lanes, except outboxes; threads; shared_bytes so far
  * promises: each entry makes all waits that the plan gives it, on flags or by a count of groups */

@@ -189,6 +189,7 @@ static enum err_code attempt(struct kernel *k, struct outcome *out, struct err *
 	lower_flags(k);
 	lower_cluster(k);
 	TRY(lower_depths(k, &out->unserved, e));
+	lower_kept(k);
 	k->refusal.code = PROBLEM_BARRIERS;
 	TRY(lower_lanes(k, e));
 	TRY(check_threads(k, e));

@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "plan/cluster.h"
+#include "plan/keep.h"
 #include "plan/keys.h"
 
 /* Tiles of a phase by how often their loops run. */
@@ -304,6 +305,18 @@ static int32_t unit_of_group(int64_t t, int64_t groups, int64_t units, int64_t c
 	return (int32_t)((at - ahead) % each * chiplets + more + (at - ahead) / each);
 }
 
+/* Tiles that are assigned together: one to each EU of a cluster, or one after the other to one EU. */
+static struct cluster plan_groups(const struct plan *p, int phase)
+{
+	return p->grid.keep > 1 ? plan_keep(p, phase) : plan_cluster(p, phase);
+}
+
+/* How many tiles the group has. */
+static int group_tiles(const struct plan *p, const struct cluster *c, int64_t first)
+{
+	return p->grid.keep > 1 ? (int)min_i64(c->size, c->tiles - first / c->stride % c->tiles) : c->size;
+}
+
 /* Groups of tiles in the plan's order. */
 static void order_groups(struct arena *a, const struct plan *p, const struct cluster *c, const struct grid *grid,
 	const struct kinds *k, int64_t *groups)
@@ -353,15 +366,17 @@ int64_t *plan_order_tiles(struct arena *a, const struct plan *p, int phase)
 void plan_assign_tiles(struct arena *a, const struct plan *p, int phase, struct tile_assignment *out)
 {
 	const struct grid *grid = &p->graph->grids[phase];
-	struct cluster c = plan_cluster(p, phase);
-	int eus = plan_eus(p, phase), units = eus / c.size, chiplets = (int)max_i64(p->grid.chiplets, 1);
+	struct cluster c = plan_groups(p, phase);
+	int each = p->grid.keep > 1 ? 1 : c.size;	/* EUs of a unit */
+	int eus = plan_eus(p, phase), units = eus / each, chiplets = (int)max_i64(p->grid.chiplets, 1);
+	int64_t total = p->grid.keep > 1 ? grid->total : c.groups * c.size;
 	struct kinds k = { .n = 1 };
 	int64_t *groups, *next;
 	int32_t *unit_of;
 	struct arena_mark scratch;
 
-	*out = (struct tile_assignment){ .eus = eus, .cluster = c.size, .total = c.groups * c.size,
-		.order = ARENA_ARRAY(a, c.groups * c.size, int64_t), .start = ARENA_ARRAY(a, eus + 1, int64_t) };
+	*out = (struct tile_assignment){ .eus = eus, .cluster = each, .total = total,
+		.order = ARENA_ARRAY(a, total, int64_t), .start = ARENA_ARRAY(a, eus + 1, int64_t) };
 	scratch = arena_mark(a);
 	groups = ARENA_ARRAY(a, c.groups, int64_t);
 	unit_of = ARENA_ARRAY(a, c.groups, int32_t);
@@ -378,15 +393,15 @@ void plan_assign_tiles(struct arena *a, const struct plan *p, int phase, struct 
 			unit_of[t] = unit_of_group(unit_of[t], units, units, chiplets);
 	}
 	for (int64_t t = 0; t < c.groups; t++)
-		for (int i = 0; i < c.size; i++)
-			out->start[unit_of[t] * c.size + i + 1]++;
+		for (int i = 0; i < group_tiles(p, &c, groups[t]); i++)
+			out->start[unit_of[t] * each + i % each + 1]++;
 	for (int u = 0; u < eus; u++) {
 		next[u] = out->start[u];
 		out->start[u + 1] += out->start[u];
 	}
 	for (int64_t t = 0; t < c.groups; t++)
-		for (int i = 0; i < c.size; i++)
-			out->order[next[unit_of[t] * c.size + i]++] = cluster_tile(&c, groups[t], i);
+		for (int i = 0; i < group_tiles(p, &c, groups[t]); i++)
+			out->order[next[unit_of[t] * each + i % each]++] = cluster_tile(&c, groups[t], i);
 	arena_reset(a, scratch);
 }
 
@@ -402,7 +417,7 @@ bool plan_raster(struct arena *a, const struct plan *p, int phase, struct tile_r
 	struct arena_mark mark = arena_mark(a);
 	struct kinds k = { .n = 1 };
 
-	if (program_has_any(p->graph->program) || p->grid.chiplets > 1)
+	if (program_has_any(p->graph->program) || p->grid.chiplets > 1 || p->grid.keep > 1)
 		return false;
 	if (c.axis != NONE && ((!by_row && !by_column) || c.tiles % c.size))
 		return false;		/* clusters of planes, or with a tile that several EUs have */
@@ -432,7 +447,7 @@ int64_t plan_most_tiles(struct arena *a, const struct plan *p, int phase)
 		return c.groups;	/* at other sizes other tiles may be together */
 	if (p->grid.longest_first)
 		find_kinds(a, p->graph, phase, &k);
-	if (k.n == 1) {
+	if (k.n == 1 && p->grid.keep == 1) {
 		arena_reset(a, mark);
 		return ceil_div(c.groups, plan_eus(p, phase) / c.size);
 	}
@@ -473,8 +488,8 @@ static void drop_oldest(struct assignment_cache *d)
 struct kept_assignment *assignment_of(struct assignment_cache *d, const struct plan *p, int phase)
 {
 	const struct tiling *t = &p->graph->tiling;
-	struct cluster c = plan_cluster(p, phase);
-	const int64_t others[] = { phase, plan_eus(p, phase), p->grid.raster, p->grid.group, p->grid.longest_first,
+	struct cluster c = plan_groups(p, phase);
+	const int64_t others[] = { phase, p->grid.keep, plan_eus(p, phase), p->grid.raster, p->grid.group, p->grid.longest_first,
 		p->grid.section, p->grid.dynamic, p->grid.chiplets, c.size, c.axis, c.groups, p->graph->program->tasks.n };
 	uint64_t key = hash_bytes(hash_bytes(hash_basis(0), t, sizeof(*t)), others, sizeof(others));
 	struct kept_assignment *x;

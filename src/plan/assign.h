@@ -4,7 +4,8 @@
  * fewest iterations so far: all tiles, or, in sections, those of one after those of the one before; dynamic ones go to the EU
  * that comes free, as the kernel finds out. With chiplets the EUs
  * are taken in another order, those of a chiplet one after the other. Where EUs form clusters (cluster.h), groups of tiles
- * are assigned to clusters in the same way, a tile of the group to each EU.
+ * are assigned to clusters in the same way, a tile of the group to each EU; with grid.keep (keep.h) groups are assigned to
+ * EUs, each of which takes the tiles of its groups one after the other.
  *
  * EUs differ only in their tiles, and tiles only in how often their loops run. So EUs whose tiles have the same trip
  * counts in the same order do the same, cycle for cycle, and one of them stands for all.

@@ -2,6 +2,7 @@
 #include "plan/check.h"
 
 #include "plan/cluster.h"
+#include "plan/keep.h"
 #include "plan/fit.h"
 #include "plan/problem.h"
 
@@ -37,6 +38,7 @@ static enum err_code check_order(const struct plan *p, bool kept, struct arena *
 		for (int b = 0; b < g->buffers.n && !f.ncycle; b++)
 			add_breaches(&f, b, a, out);
 		cluster_check(p, a, out);
+		keep_check(p, a, out);
 		problem_add_aliases(p, a, out);
 		problem_add_products(p, a, out);
 		problem_add_columns(p, a, out);

@@ -27,6 +27,7 @@ enum problem_code {
 	PROBLEM_DUPLICATE_TASK,
 	PROBLEM_OFFSET,			/* an offset where none can be */
 	PROBLEM_CLUSTER,		/* EUs that cannot go together */
+	PROBLEM_KEEP,			/* neighbouring tiles without anything that an EU could keep */
 	PROBLEM_ALIAS,			/* values that cannot share registers or memory */
 	/* why lowering makes no kernel (lower/lower.h) */
 	PROBLEM_LAYOUT,			/* a value has no layout that all its users can read */

@@ -105,8 +105,7 @@ static struct cluster no_cluster(const struct plan *p, int phase)
 		.groups = p->graph->grids[phase].total };
 }
 
-/* The clusters that the phase would have; whether they have anything to share is for plan_cluster. */
-static struct cluster possible_cluster(const struct plan *p, int phase)
+struct cluster cluster_along(const struct plan *p, int phase, int size)
 {
 	const struct grid *g = &p->graph->grids[phase];
 	/* a kernel has clusters along the same axis at all sizes */
@@ -114,15 +113,21 @@ static struct cluster possible_cluster(const struct plan *p, int phase)
 	struct cluster c = no_cluster(p, phase);
 	int at = p->grid.along == NONE ? first_axis(p, most) : named_axis(p, most);
 
-	if (p->grid.cluster == 1 || at == NONE)
+	if (size == 1 || at == NONE)
 		return c;
-	c.size = p->grid.cluster;
+	c.size = size;
 	c.axis = g->axis[at];
 	c.tiles = g->tiles[at];
 	for (int i = at + 1; i < g->n; i++)
 		c.stride *= g->tiles[i];
 	c.groups = g->total / c.tiles * ceil_div(c.tiles, c.size);
 	return c;
+}
+
+/* The clusters that the phase would have; whether they have anything to share is for plan_cluster. */
+static struct cluster possible_cluster(const struct plan *p, int phase)
+{
+	return cluster_along(p, phase, p->grid.cluster);
 }
 
 /* The clusters of a phase whose loops are divided: a group is a tile. */

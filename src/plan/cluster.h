@@ -32,6 +32,8 @@ struct cluster {
 	int64_t groups;			/* in all: of tiles, or single tiles */
 };
 struct cluster plan_cluster(const struct plan *p, int phase);
+/* Groups of so many neighbours along grid.along, or the axis that stands for it; whether they share anything is not asked. */
+struct cluster cluster_along(const struct plan *p, int phase, int size);
 
 static inline bool cluster_divides(const struct cluster *c)
 {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "plan/cluster.h"
+#include "plan/keep.h"
 #include "plan/names.h"
 #include "target/target.h"
 
@@ -19,7 +20,7 @@ struct plan *plan_new(struct mem *mem, const struct graph *g, const struct vdevi
 	p->versions = (int *)(p + 1);
 	for (int i = 0; i < g->buffers.n; i++)
 		p->versions[i] = 1;
-	p->grid = (struct grid_plan){ .group = 1, .cluster = 1, .along = NONE, .chiplets = 1 };
+	p->grid = (struct grid_plan){ .group = 1, .cluster = 1, .keep = 1, .along = NONE, .chiplets = 1 };
 	return p;
 }
 
@@ -441,8 +442,15 @@ enum err_code plan_grid(struct plan *p, const struct grid_plan *g, struct srcloc
 	if (g->cluster < 1 || g->cluster > p->device->max_cluster)
 		return err_set(e, ERR_INPUT, loc, "a cluster on '%s' is 1 to %d EUs, not %d",
 			p->device->name, p->device->max_cluster, g->cluster);
-	if (g->along != NONE && g->cluster == 1)
-		return err_set(e, ERR_INPUT, loc, "along is for clusters, whose tiles are neighbours there");
+	if (g->keep < 1 || g->keep > KEEP_MOST)
+		return err_set(e, ERR_INPUT, loc, "an EU takes 1 to %d neighbouring tiles one after the other, not %d", KEEP_MOST, g->keep);
+	if (g->along != NONE && g->cluster == 1 && g->keep == 1)
+		return err_set(e, ERR_INPUT, loc, "along is for clusters and for keep, whose tiles are neighbours there");
+	if (g->keep > 1 && (g->cluster > 1 || g->dynamic))
+		return err_set(e, ERR_INPUT, loc, "an EU takes neighbouring tiles one after the other: with keep, %s", g->dynamic ?
+			"dynamic is false" : "cluster is 1");
+	if (g->keep > 1 && program_has_any(p->graph->program))
+		return err_set(e, ERR_INPUT, loc, "keep is for kernels of one size, not for sizes that a launch gives (mr.any)");
 	if (g->dynamic && g->cluster > 1)
 		return err_set(e, ERR_INPUT, loc, "EUs of a cluster take neighbouring tiles together: with dynamic, cluster is 1, not %d",
 			g->cluster);
@@ -535,7 +543,8 @@ int plan_eus(const struct plan *p, int phase)
 {
 	const struct vdevice *d = p->device;
 	struct cluster c = plan_cluster(p, phase);
+	int64_t groups = p->grid.keep > 1 ? plan_keep(p, phase).groups : c.groups;
 	int eus = p->grid.eus ? p->grid.eus : c.size > 2 ? (int)min_i64(d->eus, d->cluster_eus) : d->eus;
 
-	return (int)min_i64(max_i64(eus / c.size, 1), c.groups) * c.size;
+	return (int)min_i64(max_i64(eus / c.size, 1), groups) * c.size;
 }

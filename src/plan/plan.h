@@ -37,7 +37,7 @@
 struct target;
 struct matrix_instruction;
 
-enum { DISTANCE_AUTO = -1, LANES_MAX = 16, VERSIONS_MAX = 64, OFFSET_MAX = 16, SECTION_MOST = 1 << 20 };
+enum { DISTANCE_AUTO = -1, LANES_MAX = 16, VERSIONS_MAX = 64, OFFSET_MAX = 16, SECTION_MOST = 1 << 20, KEEP_MOST = 1024 };
 enum { REPLICAS_MAX = 8 };		/* of a lane */
 
 struct lane {
@@ -82,7 +82,9 @@ struct grid_plan {
 	int section;			/* longest_first orders so many consecutive tiles, then the next ones; 0: all */
 	bool dynamic;			/* an EU takes the next tile of the order when it comes free, by a counter in memory */
 	int cluster;			/* EUs of a cluster; 1: there are none */
-	int along;			/* axis along which a cluster's tiles are neighbours; NONE: that along which the
+	int keep;			/* so many neighbouring tiles an EU takes one after the other, and copies what they share once
+					 * (keep.h); 1: tiles one by one */
+	int along;			/* axis along which these tiles, or a cluster's, are neighbours; NONE: that along which the
 					 * raster goes first */
 	int divided;			/* axis + 1: EUs of a cluster have one tile together, and divide the iterations of loops
 					 * over it; 0: they have neighbouring tiles */

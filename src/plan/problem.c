@@ -9,7 +9,7 @@ const char *problem_name(enum problem_code c)
 {
 	static const char *const names[] = { "missing_wait", "misplaced_wait", "deadlock", "wrong_seu", "versions",
 		"registers", "shared_memory", "barriers", "threads", "missing_task", "duplicate_task", "offset",
-		"cluster", "alias", "layout", "product", "waits", "copies", "dynamic", "kernel", "spills", "serialized",
+		"cluster", "keep", "alias", "layout", "product", "waits", "copies", "dynamic", "kernel", "spills", "serialized",
 		"ungranted", "events", "by_threads", "redundant_wait", "repeated", "on_vector_unit", "unused_lane", "tied" };
 
 	return names[c];

@@ -194,7 +194,7 @@ static void print_grid(const struct plan *p, struct buf *out)
 {
 	const struct grid_plan *g = &p->grid;
 
-	if (!g->eus && g->raster == RASTER_ROWS && g->group == 1 && !g->longest_first && !g->dynamic && g->cluster == 1 &&
+	if (!g->eus && g->raster == RASTER_ROWS && g->group == 1 && !g->longest_first && !g->dynamic && g->cluster == 1 && g->keep == 1 &&
 	    g->chiplets <= 1)
 		return;
 	buf_printf(out, "plan:grid{raster=\"%s\", group=%d", g->raster == RASTER_ROWS ? "rows" : "columns", g->group);
@@ -208,6 +208,8 @@ static void print_grid(const struct plan *p, struct buf *out)
 		buf_puts(out, ", dynamic=true");
 	if (g->cluster > 1)
 		buf_printf(out, ", cluster=%d", g->cluster);
+	if (g->keep > 1)
+		buf_printf(out, ", keep=%d", g->keep);
 	if (g->along != NONE)
 		buf_printf(out, ", along=\"%s\"", p->graph->program->axes.v[g->along].name);
 	if (g->divided)

@@ -159,6 +159,8 @@ static const char *boxes_text(const struct dump *d, const struct role_op *o)
 			flag_name(d, o->u.boxes.flag), number_text(d, o->u.boxes.n));
 	if (o->u.boxes.multicast)
 		buf_puts(&b, ", to all blocks");
+	if (o->what == DO_LOAD_BOXES && o->u.boxes.key)
+		buf_printf(&b, ", unless the slot has %s", number_text(d, o->u.boxes.key));
 	if (o->u.boxes.once)
 		buf_puts(&b, ", evicted first");
 	if (o->u.boxes.adds)

@@ -244,6 +244,8 @@ struct role_op {
 			int ring;			/* of the slot; NONE: a staging */
 			int outbox;			/* STORE: number of the staging */
 			bool multicast;			/* LOAD: to all blocks of the cluster */
+			const struct num *key;		/* LOAD: says which bytes these are, and is not 0. They are left out if the
+							 * slot's word is the key, which it is afterwards; NULL: there are no words */
 			bool once;			/* LOAD: these bytes are not read again */
 			int panels;			/* STORE: boxes of the batch, VAR_PANEL from 0 */
 			bool elected;			/* STORE: by one thread of each warp; else one of the lane */
@@ -429,6 +431,8 @@ struct role_ring {
 	int versions;
 	bool shared;			/* the blocks of a cluster load it together */
 	bool in_slices;			/* several sTasks fill a slot: who reads a slice may not read the others */
+	int64_t words;			/* in shared memory, behind the slots: 4 bytes for each of them, 0 at first, that say what has
+					 * been loaded to it; 0: there are none */
 };
 
 /* A ring of mbarriers: instance n completes a phase of barrier n mod depth (lower/kernel.h). */

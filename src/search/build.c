@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "plan/keep.h"
 #include "search/indices.h"
 #include "search/limits.h"
 #include "search/rings.h"
@@ -119,12 +120,15 @@ static const char *second_loader(const struct builder *m)
 }
 
 /* Does the load go to the second lane, if there is one? */
-static bool is_for_second(const struct graph *g, enum load_division how, int task)
+static bool is_for_second(const struct plan *p, enum load_division how, int task)
 {
+	const struct graph *g = p->graph;
 	const struct stask *s = &g->tasks.v[task], *x = g->tasks.v;
 	bool looped = g->program->loops.n > 0, behind = false;
 	int before = 0;
 
+	if (how == LOADS_KEPT)
+		return keep_can(g, p->grid.along, task);
 	if (how != LOADS_ALTERNATE) {
 		for (int i = 0; i < task; i++)
 			behind |= x[i].phase == s->phase && x[i].loop != NONE;
@@ -148,7 +152,7 @@ static const char *lane_of(const struct builder *m, int task, char name[16])
 		return "p0";
 	if (s->kind != TASK_LOAD)
 		return name;
-	return second && is_for_second(g, m->c->load_lanes, task) ? second : "p0";
+	return second && is_for_second(m->p, m->c->load_lanes, task) ? second : "p0";
 }
 
 /* Do threads copy any of the lane's loads? A warp is enough to issue to an engine, and more would take registers. */
@@ -339,7 +343,7 @@ uint64_t build_hash(const struct choice *c, const struct plan *p)
 {
 	/* chiplets: all have the same */
 	const int64_t tiles[] = { p->grid.raster, p->grid.group, p->grid.longest_first, p->grid.section,
-		p->grid.dynamic };
+		p->grid.dynamic, p->grid.keep };
 
 	return hash_bytes(build_hash_without_raster(c, p), tiles, sizeof(tiles));
 }

@@ -175,7 +175,7 @@ void space_smaller(const struct space *s, int level, bool by_threads, struct are
 /* ---- neighbours ------------------------------------------------------------------------ */
 
 enum coordinate { BY_ORDER, BY_ISSUE_ORDER = BY_ORDER + CHOICE_REGIONS, BY_SECOND_SPLIT, BY_SPLIT_OFF, BY_GROUP, BY_RASTER, BY_CLUSTER,
-	BY_LONGEST_FIRST, BY_DEPTH, BY_DEEPER_RINGS, BY_TILE_VERSIONS, BY_STORES, BY_PRODUCTS, BY_VERSIONS, BY_LANES, BY_COLUMNS, BY_LOADERS,
+	BY_LONGEST_FIRST, BY_KEEP, BY_DEPTH, BY_DEEPER_RINGS, BY_TILE_VERSIONS, BY_STORES, BY_PRODUCTS, BY_VERSIONS, BY_LANES, BY_COLUMNS, BY_LOADERS,
 	BY_LOAD_UNITS, BY_EXTENT };
 
 int space_coordinates(const struct space *s)
@@ -261,6 +261,7 @@ static void push_parts(const struct space *s, const struct choice *c, int axis, 
 	struct choice x = *c;
 
 	x.grid.cluster = parts;
+	x.grid.keep = 1;
 	x.grid.along = NONE;
 	x.grid.divided = axis + 1;
 	x.tiling.divided = axis + 1;
@@ -382,7 +383,7 @@ static void along_loaders(const struct space *s, const struct choice *c, struct 
 		struct choice x = *c;
 
 		x.load_lanes = how;
-		if (how != c->load_lanes && (how < LOADS_AHEAD || space_has_tile_loads(s->program, how == LOADS_BEHIND)))
+		if (how != c->load_lanes && how != LOADS_KEPT && (how < LOADS_AHEAD || space_has_tile_loads(s->program, how == LOADS_BEHIND)))
 			VEC_PUSH(a, &out->v, x);
 	}
 	for (enum load_division ways = LOADS_TOGETHER; ways <= LOADS_ALTERNATE && c->load_warps; ways++)
@@ -457,6 +458,36 @@ static void along_deeper_rings(const struct space *s, const struct choice *c, st
 	}
 }
 
+/* Neighbours along an axis one after the other on an EU, what they share on the lane of all loads, or on one of its own: a lane waits
+ * for a slot also where it then has nothing to copy. */
+static void along_kept(const struct space *s, const struct choice *c, struct arena *a, struct choices *out)
+{
+	static const int keeps[] = { 2, 4, 8, 16 };
+
+	for (int axis = 0; axis < s->program->axes.n; axis++)
+		for (int i = 0; i < LEN(keeps) && s->kept_axes >> axis & 1; i++)
+			for (int own = 0; own < 2; own++) {
+				struct choice x = *c;
+
+				x.grid.cluster = 1;
+				x.grid.divided = x.tiling.divided = x.tiling.parts = 0;
+				x.grid.dynamic = false;
+				x.grid.keep = keeps[i];
+				x.grid.along = axis;
+				x.load_lanes = own ? LOADS_KEPT : c->load_lanes == LOADS_KEPT ? LOADS_TOGETHER : c->load_lanes;
+				if (choice_hash(&x) != choice_hash(c))
+					VEC_PUSH(a, &out->v, x);
+			}
+	if (c->grid.keep > 1) {
+		struct choice x = *c;
+
+		x.grid.keep = 1;
+		x.grid.along = NONE;
+		x.load_lanes = c->load_lanes == LOADS_KEPT ? LOADS_TOGETHER : c->load_lanes;
+		VEC_PUSH(a, &out->v, x);
+	}
+}
+
 void space_neighbours(const struct space *s, const struct choice *c, int coordinate, struct arena *a,
 	struct choices *out)
 {
@@ -500,10 +531,15 @@ void space_neighbours(const struct space *s, const struct choice *c, int coordin
 		break;
 	case BY_CLUSTER:
 		x.grid.cluster = c->grid.cluster == 1 ? 2 : 1;
+		x.grid.keep = 1;
+		x.grid.along = NONE;
 		x.grid.divided = 0;
 		x.tiling.divided = x.tiling.parts = 0;
 		VEC_PUSH(a, &out->v, x);
 		along_parts(s, c, a, out);
+		break;
+	case BY_KEEP:
+		along_kept(s, c, a, out);
 		break;
 	case BY_LONGEST_FIRST:
 		x.grid.longest_first = true;

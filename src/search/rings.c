@@ -1,6 +1,7 @@
 #include "search/rings.h"
 
 #include "plan/fit.h"
+#include "plan/keep.h"
 #include "search/indices.h"
 #include "target/target.h"
 
@@ -129,11 +130,33 @@ static void set_deeper(struct plan *p, unsigned rings)
 		}
 }
 
+/* Slots that a loop fills have the bytes of the tile before if they are a multiple of its iterations (plan/keep.h): fewer then, or as
+ * many as the loop has iterations. */
+static void fit_kept(struct plan *p, int64_t bytes)
+{
+	const struct graph *g = p->graph;
+
+	for (int i = 0; i < g->buffers.n && p->grid.keep > 1; i++) {
+		const struct buffer *b = &g->buffers.v[i];
+		struct cluster c = plan_keep(p, b->phase);
+		int own = p->versions[i];
+		int64_t trips;
+
+		if (!is_loaded_in_loop(p, i) || !keep_holds(p, &c, b->first) || g->program->loops.v[b->loop].naxes > 1)
+			continue;
+		trips = extent_tiles(&g->extents, g->program->loops.v[b->loop].axis[0]);
+		p->versions[i] = own >= trips ? own - (int)(own % trips) : trips <= VERSIONS_MAX ? (int)trips : own;
+		if (search_rings_bytes(p) > bytes)
+			p->versions[i] = own;
+	}
+}
+
 void search_rings(struct plan *p, int depth, unsigned deeper, int tiles, int64_t bytes)
 {
 	deepen(p, OF_LOOPS, depth, bytes);
 	deepen(p, OF_TILES_ALONE, depth, bytes);
 	set_deeper(p, deeper);
+	fit_kept(p, bytes);
 	deepen(p, OF_TILES_FOR_LOOPS, tiles, bytes);
 	deepen(p, OF_TILES, TILE_RING_MAX, bytes);
 }

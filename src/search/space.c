@@ -4,6 +4,7 @@
  * Of the extents of an axis some are starts: the search begins with all combinations of them, and reaches the others
  * step by step (neighbours.c). Which extents and which starts there are is experience with plans made by hand, as are
  * the usual values of everything else (space_first_choice). They decide how long a search takes, not what is legal. */
+#include "plan/keep.h"
 #include "search/space.h"
 
 #include <math.h>
@@ -646,7 +647,7 @@ struct choice space_first_choice(const struct space *s)
 	 * section: enough to end together with others, few enough for L2 to hold what all of them read. */
 	c.grid = (struct grid_plan){ .raster = RASTER_ROWS, .group = s->has_products ? 8 : 1,
 		.longest_first = s->uneven, .section = s->uneven ? SECTION_TILES * s->device->eus : 0, .cluster = 1,
-		.along = NONE, .chiplets = s->device->chiplets };
+		.keep = 1, .along = NONE, .chiplets = s->device->chiplets };
 	return c;
 }
 
@@ -824,6 +825,7 @@ static void find_variants(struct space *s, struct graph **graph)
 		s->ngroups = count_groups(s, *graph);
 		for (int t = 0; t < (*graph)->tasks.n; t++)
 			s->nloads = max_i64(s->nloads, space_load_index(*graph, t) + 1);
+		s->kept_axes = s->has_boxes ? keep_axes(*graph) : 0;
 		s->has_warp_products = limit_has_warp_products(s, *graph);
 	}
 	graph_free(*graph);
@@ -873,7 +875,7 @@ uint64_t choice_hash(const struct choice *c)
 		c->load_registers, c->copied_loads, c->loads_by_threads, c->loads_by_rows, c->loads_by_dma, c->issue_order, c->extra_versions,
 		c->ring_bytes, c->ring_depth, c->deeper_rings, c->tile_versions, c->stores_by_threads,
 		c->products_by_threads, c->on_second, c->grid.eus, c->grid.raster,
-		c->grid.group, c->grid.longest_first, c->grid.section, c->grid.cluster, c->grid.along, c->grid.divided,
+		c->grid.group, c->grid.longest_first, c->grid.section, c->grid.cluster, c->grid.keep, c->grid.along, c->grid.divided,
 		c->grid.dynamic };
 	uint64_t h = hash_bytes(hash_basis(0), c->tiling.extent, sizeof(c->tiling.extent));
 

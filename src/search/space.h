@@ -32,8 +32,8 @@ enum split_kind { SPLIT_ROWS, SPLIT_COLUMNS, SPLIT_DEPTH, SPLIT_TASKS };
 
 /* How two lanes divide what is loaded: not at all, there is one; each has every other load of loops (of a program without loops,
  * of tiles); or the second has what a tile loads ahead of its loops, or behind them: a full slot of one then does not keep the
- * other from loading ahead. */
-enum load_division { LOADS_TOGETHER, LOADS_ALTERNATE, LOADS_AHEAD, LOADS_BEHIND, LOAD_DIVISIONS };
+ * other from loading ahead; or it has loads that leave out what their slots have (plan/keep.h). */
+enum load_division { LOADS_TOGETHER, LOADS_ALTERNATE, LOADS_AHEAD, LOADS_BEHIND, LOADS_KEPT, LOAD_DIVISIONS };
 
 struct choice {
 	struct tiling tiling;
@@ -122,6 +122,7 @@ struct space {
 	int nloads;			/* the program's, LOADS_MAX at most */
 	int ngroups;			/* of sTasks that lanes can have for themselves, GROUPS_MOST at most */
 	bool uneven;			/* loops of some tiles have more iterations than those of others */
+	uint64_t kept_axes;		/* bit a: tiles that are neighbours along it load much of the same bytes (plan/keep.h) */
 	bool finer;			/* neighbours include those that seldom pay: for the best plan alone */
 	int copy_registers;		/* lower_copy_registers of the device */
 	bool has_boxes;			/* the device's engine copies boxes, so also rows one by one */

@@ -78,6 +78,7 @@ static void end_occurrence(struct reader *r, const struct task_price *t)
 	add_cost(&sum->before, t->before);
 	add_cost(&sum->after, t->after);
 	sum->by_threads |= t->by_threads;
+	sum->kept |= t->kept;
 	sum->shifted |= t->shifted;
 	sum->arrives |= t->arrives;
 	sum->dma += t->dma;
@@ -149,6 +150,7 @@ static void read_inside(struct reader *r, const struct role_op *o, struct op_cos
 	t->arrives &= o->what != DO_COPIES_WAIT;	/* within the sTask: it does not go on before */
 	t->dma += o->what == DO_LOAD_THREADS && o->u.move.dma ? runs * price_dma(&r->context, o) : 0;
 	t->by_threads |= o->what == DO_LOAD_THREADS || o->what == DO_LOAD_WORDS || o->what == DO_STORE_THREADS || o->what == DO_STORE_RING;
+	t->kept |= o->what == DO_LOAD_BOXES && o->u.boxes.key;
 	t->shifted |= o->what == DO_LOAD_THREADS && o->u.move.shifted;
 	t->stored_to_shared |= r->multiplied && o->what == DO_PUT;
 	if (o->what == DO_PRODUCT)

@@ -56,6 +56,7 @@ static inline struct op_cost op_cost_sum(struct op_cost a, struct op_cost b)
 struct task_price {
 	bool known;			/* the role program has it */
 	bool by_threads;		/* a load or store by threads, not by an engine */
+	bool kept;			/* a load that leaves out what its slot has already (plan/keep.h) */
 	bool shifted;			/* ... through registers, which limit how much of it is in flight */
 	bool arrives;			/* ... whose completion is signaled later, when the copies arrive */
 	double dma;			/* ... instructions of warps that copy without registers */

@@ -444,15 +444,16 @@ static double regained(const struct job *j)
 static struct effort price_work(struct job *j)
 {
 	const struct fetched *fetched = fetched_of(j);
+	const double *copied = traffic_copied(j->a, j->plan, j->phase, &j->assignment);
 	struct pace pace = { .active = j->clock > 0 ? active_eus(j) : j->assignment.eus,
 		.clock_hz = j->plan->device->clock_hz, .regained = regained(j) };
 
-	j->costs = traffic_costs(j->a, j->plan, j->phase, fetched, j->price, pace);
+	j->costs = traffic_costs(j->a, j->plan, j->phase, fetched, copied, j->price, pace);
 	struct effort effort = effort_of(j);
 	j->clock = j->clock > 0 ? j->clock : likely_clock(j, &effort);
 	if (j->clock != pace.clock_hz) {
 		pace.clock_hz = j->clock;
-		j->costs = traffic_costs(j->a, j->plan, j->phase, fetched, j->price, pace);
+		j->costs = traffic_costs(j->a, j->plan, j->phase, fetched, copied, j->price, pace);
 	}
 	return effort;
 }

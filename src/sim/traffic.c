@@ -20,6 +20,7 @@
 #include <math.h>
 
 #include "plan/cluster.h"
+#include "plan/keep.h"
 #include "plan/keys.h"
 #include "tile/index_values.h"
 
@@ -581,8 +582,21 @@ static bool is_in_divided_loop(const struct graph *g, int loop)
 	return loop != NONE;
 }
 
+double *traffic_copied(struct arena *a, const struct plan *p, int phase, const struct tile_assignment *d)
+{
+	struct cluster c = plan_keep(p, phase);
+	double *out;
+
+	if (c.size == 1)
+		return NULL;
+	out = ARENA_ARRAY(a, p->graph->tasks.n, double);
+	for (int i = 0; i < p->graph->tasks.n; i++)
+		out[i] = p->graph->tasks.v[i].phase == phase && keep_holds(p, &c, i) ? keep_copied(a, p, phase, i, d) : 1;
+	return out;
+}
+
 struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phase,
-	const struct fetched *f, const struct price *price, struct pace pace)
+	const struct fetched *f, const double *copied, const struct price *price, struct pace pace)
 {
 	struct entry_cost *out = ARENA_ARRAY(a, p->entries.n, struct entry_cost);
 	struct cluster c = plan_cluster(p, phase);
@@ -602,9 +616,12 @@ struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phas
 		}
 		work.sharers = cluster_shares(p, &c, en->task) ? c.size : 0;
 		work.apart = is_in_divided_loop(p->graph, p->graph->tasks.v[en->task].loop);
+		double share = copied && (!price_knows(price, phase) || price->tasks[en->task].kept) ? copied[en->task] : 1;
+		work.global_bytes *= share;
 		if (price_knows(price, phase))
 			apply_kernel(p, en, &price->tasks[en->task], &work);
 		out[i].cost = device_cost(p->device, en->seu, &work, lane_warps(p, en->lane), pace);
+		out[i].cost.latency *= share;	/* what is left out is there at once */
 		out[i].effort = device_effort(p->device, en->seu, &work);
 		out[i].drain = out[i].drain_after = out[i].handover_loop = NONE;
 		if (price_knows(price, phase))
@@ -617,7 +634,7 @@ struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phas
 
 struct entry_cost *traffic_plain(struct arena *a, const struct plan *p, int phase, const struct tile_assignment *d)
 {
-	return traffic_costs(a, p, phase, traffic_fetched(a, p, phase, d), NULL,
+	return traffic_costs(a, p, phase, traffic_fetched(a, p, phase, d), traffic_copied(a, p, phase, d), NULL,
 		(struct pace){ .active = d->eus, .clock_hz = p->device->clock_hz });
 }
 

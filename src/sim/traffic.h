@@ -20,10 +20,15 @@ struct fetched {
 /* The estimate, by sTask of the graph; allocated in `a`. d: the tiles of each EU. */
 struct fetched *traffic_fetched(struct arena *a, const struct plan *p, int phase, const struct tile_assignment *d);
 
+/* The share of its copies that each load makes, by sTask of the graph: of a kept load (plan/keep.h), those that its slots
+ * do not have already. NULL: all make all. Allocated in `a`. */
+double *traffic_copied(struct arena *a, const struct plan *p, int phase, const struct tile_assignment *d);
+
 /* Costs by entry, in cycles at the given pace (device.h); 0 for entries of other phases. Each entry's sEU must be
- * able to run its sTask. f: from traffic_fetched; price: of the plan's kernels, or NULL. Allocated in `a`. */
+ * able to run its sTask. f: from traffic_fetched; copied: from traffic_copied; price: of the plan's kernels, or NULL.
+ * Allocated in `a`. */
 struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phase,
-	const struct fetched *f, const struct price *price, struct pace pace);
+	const struct fetched *f, const double *copied, const struct price *price, struct pace pace);
 
 /* Both steps, for a plan without kernels at the device's full clock. Allocated in `a`. */
 struct entry_cost *traffic_plain(struct arena *a, const struct plan *p, int phase, const struct tile_assignment *d);

@@ -6,6 +6,7 @@
 #include "plan/cluster.h"
 #include "plan/assign.h"
 #include "plan/phases.h"
+#include "verify/kept.h"
 #include "verify/names.h"
 #include "verify/play.h"
 
@@ -157,12 +158,18 @@ static enum err_code check_flag(const struct check *c, const struct role_flag *f
 	return OK;
 }
 
-/* The n-th range of shared memory in use: rings, then flags, then stagings, then numbers of tiles, then counters; false: there are fewer. */
+/* The n-th range of shared memory in use: rings, then words of their slots, then flags, then stagings, then numbers of tiles, then counters; false: there are fewer. */
 static bool range_at(const struct role_program *r, int n, int64_t *from, int64_t *to)
 {
 	if (n < r->rings.n) {
 		*from = r->rings.v[n].offset;
 		*to = *from + r->rings.v[n].versions * r->rings.v[n].slot_bytes;
+		return true;
+	}
+	n -= r->rings.n;
+	if (n < r->rings.n) {
+		*from = r->rings.v[n].words;
+		*to = *from + (*from ? r->rings.v[n].versions * (int64_t)4 : 0);
 		return true;
 	}
 	n -= r->rings.n;
@@ -267,7 +274,7 @@ static enum err_code check_memory(const struct check *c)
 			range_at(c->r, j, &from[1], &to[1]);
 			if (i != j && i < c->r->rings.n && can_overlap(c, &rings[i], &rings[j]))
 				continue;
-			if ((i != j && from[0] < to[1] && from[1] < to[0]) || to[0] > c->r->shared_bytes)
+			if ((i != j && from[0] < to[1] && from[1] < to[0] && from[0] < to[0] && from[1] < to[1]) || to[0] > c->r->shared_bytes)
 				return err_set(c->e, ERR_ILLEGAL, NOWHERE, "the kernel is wrong: bytes %lld to %lld of "
 					"shared memory are used twice, or beyond the end", (long long)from[0],
 					(long long)to[0]);
@@ -557,6 +564,7 @@ static enum err_code check_program(struct check *c)
 	for (int i = 0; i < c->r->roles.n; i++)
 		TRY(check_ops(c, &c->r->roles.v[i].body));
 	TRY(names_check(c->a, &c->set, c->e));
+	TRY(kept_check(c->r, c->plan, c->e));
 	TRY(check_memory(c));
 	TRY(check_taken(c));
 	for (int i = 0; i < c->r->roles.n; i++) {

@@ -990,7 +990,7 @@ bad("plan:grid{eus = 133}", "grid: eus must be an integer from 1 to 132, got 133
 bad("plan:grid{group = 0}", "grid: group must be an integer from 1 to 65536, got 0")
 bad("plan:grid{cluster = 9}", "a cluster on 'h200' is 1 to 8 EUs, not 9")
 bad("plan:grid{cluster = 2, along = 'M'}", "grid: unknown along 'M'; did you mean 'm'?")
-bad("plan:grid{along = 'm'}", "along is for clusters, whose tiles are neighbours there")
+bad("plan:grid{along = 'm'}", "along is for clusters and for keep, whose tiles are neighbours there")
 bad("plan:grid{longest_first = 1}", "grid: longest_first must be true or false, got 1")
 bad("plan:grid{section = 5}", "a section is for longest_first, which orders its tiles")
 bad("plan:grid{longest_first = false, section = 5}", "a section is for longest_first, which orders its tiles")

@@ -220,7 +220,7 @@ static const struct offer {
 	{ "plan:split(\"", "m n k", "mma" },
 	{ "plan:split(\"m\", 2, {\"", "mma load_a", "m" },
 	{ "plan:split_off(\"", "a b", NULL },
-	{ "plan:grid{", "raster= group= eus= chiplets= cluster= dynamic= longest_first= section=", NULL },
+	{ "plan:grid{", "raster= group= eus= chiplets= cluster= dynamic= keep= longest_first= section=", NULL },
 	{ "plan:grid{raster=\"", "rows columns", "group" },
 	{ "plan:propagate{", "m= n= k=", NULL },
 	{ "plan:compile{", "target= text= without=", NULL },

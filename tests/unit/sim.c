@@ -676,7 +676,7 @@ static const char *assigned_tiles(struct bench *b)
 static void grid(struct bench *b, int eus, enum raster raster, int group, bool longest_first)
 {
 	struct grid_plan g = { .eus = eus, .raster = raster, .group = group,
-		.longest_first = longest_first, .cluster = 1, .along = NONE };
+		.longest_first = longest_first, .cluster = 1, .keep = 1, .along = NONE };
 
 	must(b, plan_grid(b->plan, &g, NOWHERE, &b->e));
 }
@@ -824,7 +824,7 @@ static void grid_program(struct bench *b)
 
 static void clusters(struct bench *b, enum raster raster, int group, int size, bool longest_first)
 {
-	struct grid_plan g = { .raster = raster, .group = group, .cluster = size, .along = NONE,
+	struct grid_plan g = { .raster = raster, .group = group, .cluster = size, .keep = 1, .along = NONE,
 		.longest_first = longest_first };
 
 	must(b, plan_grid(b->plan, &g, NOWHERE, &b->e));

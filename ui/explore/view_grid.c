@@ -345,6 +345,8 @@ static const char *order_text(const struct view *v)
 	else if (own->cluster.size > 1)
 		buf_printf(&b, ", clusters of %d EUs along %s", own->cluster.size,
 			p->graph->program->axes.v[own->cluster.axis].name);
+	if (p->grid.keep > 1)
+		buf_printf(&b, ", %d neighbours one after the other on an EU", p->grid.keep);
 	if (p->grid.chiplets > 1)
 		buf_printf(&b, ", neighbours on one of %d chiplets", p->grid.chiplets);
 	return b.text;

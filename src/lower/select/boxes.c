@@ -1,6 +1,7 @@
 /* Loads by the copy engine: each box of a tensor fills one panel of a slot. The blocks of a cluster may each load
  * a share of the boxes. */
 #include "lower/select/lowering.h"
+#include "plan/keep.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -378,6 +379,18 @@ static bool follows_work(const struct lowering *c, const struct kentry *x)
 	return x->waits.n || replicas || works(c);
 }
 
+/* A number for each combination of what says which bytes a load brings. */
+static const struct num *kept_key(struct lowering *c, const struct kentry *x)
+{
+	struct keep_part part[AXES_MAX];
+	int parts = keep_parts(c->g, x->task, part);
+	const struct num *key = N(c, 0);
+
+	for (int i = 0; i < parts; i++)
+		key = ADD(MUL(key, N(c, part[i].n)), DIV(V(c, VAR_LO, part[i].axis), N(c, part[i].unit)));
+	return ADD(key, N(c, 1));
+}
+
 /* All boxes of a load arrive at one flag. */
 void select_boxes(struct lowering *c, const struct kentry *x, const struct ring *r, const struct node *n)
 {
@@ -397,6 +410,7 @@ void select_boxes(struct lowering *c, const struct kentry *x, const struct ring 
 	o->u.boxes.map = ring_map(c, s, n, r);
 	o->u.boxes.ring = c->k->ring_of[r->buffer];
 	o->u.boxes.multicast = r->share != SHARE_NONE;
+	o->u.boxes.key = r->kept ? kept_key(c, x) : NULL;
 	o->u.boxes.once = !o->u.boxes.multicast && leaves_tensors(c, s->phase) && is_read_once(c, s, n);
 	if (o->u.boxes.multicast)
 		add_shared_boxes(c, s, r, n, o);

@@ -50,7 +50,7 @@ static void list_names(struct lowering *c)
 			slices += c->g->buffers.v[b].node == c->g->buffers.v[r->buffer].node;
 		rings[i] = c_identifier(c, "", c->g->buffers.v[r->buffer].name);
 		VEC_PUSH(c->a, &c->r->rings, ((struct role_ring){ rings[i], r->buffer, r->offset,
-			r->slot_bytes, r->versions, r->share != SHARE_NONE, slices > 1 }));
+			r->slot_bytes, r->versions, r->share != SHARE_NONE, slices > 1, r->kept ? r->words : 0 }));
 	}
 	c->r->names = (struct num_names){ .axes = axes, .rings = rings, .tensors = tensors, .taken = c->k->taken.lane != NONE,
 		.blocks = plan_eus(c->plan, c->k->phase) };

@@ -435,6 +435,14 @@ local function grid(plan)
   local chiplets = math.tointeger(plan.device:number "limits.chiplets")
   if chiplets > 1 and chance(0.5) then g.chiplets = chiplets end
   plan:grid(g)
+  if chance(0.3) then                                    -- neighbours one after the other, where tiles load the same bytes
+    local axes = {}
+    for axis in pairs(plan.tile) do axes[#axes + 1] = axis end
+    table.sort(axes)
+    local set = pcall(plan.grid, plan, {keep = random(4) + 1, along = choose(axes)})
+    local _, problems = plan:check()
+    if set and problems[1] and problems[1].code == "keep" then plan:undo() end
+  end
 end
 
 -- Parts along any axis, where the tile and the program let it; perhaps only of some tasks.
@@ -505,11 +513,11 @@ function M.try_wild(name, bound, tile)
     wild_lanes(plan, spec)
     rings(plan, append_all(plan, spec), info.alias_of)
     grid(plan)
-    if chance(0.06) then plan:grid{cluster = choose{2, 2, 4}, eus = choose{4, 8}, along = cluster_axis(bound)} end
+    if chance(0.06) then plan:grid{cluster = choose{2, 2, 4}, eus = choose{4, 8}, keep = 1, along = cluster_axis(bound)} end
     if M.divides then
       local axis, parts = divided_axis(plan)
       assert(axis, "no loop")
-      plan:grid{cluster = parts, eus = parts * choose{1, 2}, along = false, divide = axis}
+      plan:grid{cluster = parts, eus = parts * choose{1, 2}, keep = 1, along = false, divide = axis}
       info.divided = parts
     end
   end)
