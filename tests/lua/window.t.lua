@@ -236,6 +236,28 @@ for seed = 1, tonumber(os.getenv "MILLRACE_STENCILS" or 30) do
   case(("random stencil %d"):format(seed), b, tile, {names}, o)
 end
 
+-- Plans at random of such stencils: lanes, slices, offsets, rings, orders, clusters.
+local random_plans = dofile(dir .. "lib/random_plans.lua")
+random_plans.target, random_plans.device, random_plans.shapes = target, h200, true
+local made = 0
+for seed = 1001, 1000 + tonumber(os.getenv "MILLRACE_STENCILS" or 30) do
+  local b, tile, names = stencil(seed)
+  math.randomseed(seed)
+  random_plans.windows = {names}
+  for _ = 1, 12 do
+    local good, p, info = pcall(random_plans.try_wild, "stencil", b, tile)
+    if good and p then
+      local result, why = random_plans.verify(p, {1, 2})
+      made = made + 1
+      tap.ok(result == "ok", ("random plan of stencil %d"):format(seed), tostring(why) .. "\n" .. p:script())
+      break
+    elseif not good then
+      tap.ok(false, ("random plan of stencil %d"):format(seed), tostring(p or info))
+    end
+  end
+end
+tap.ok(made >= 20, "most of them have a plan", made)
+
 ---- the model and the search -------------------------------------------------------------------------
 
 local depthwise

@@ -505,6 +505,7 @@ function M.try_wild(name, bound, tile)
   local plan
   local good, why = pcall(function()
     plan = mr.plan(bound:graph{tile = tile}, M.device)
+    for _, loads in ipairs(M.windows or {}) do plan:window(loads) end
     if M.shapes then shape(plan, info) end
     if M.directs then direct(plan, info) end
     if M.fetches then fetch(plan, info, true) end
