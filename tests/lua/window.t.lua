@@ -180,6 +180,16 @@ local flipped = mr.program("flipped", function(p)
 end)
 case("read at other indices again", flipped{i = 16, j = 32}, {i = 4}, {{"a", "b"}})
 
+-- A size that a launch says.
+for _, x in ipairs{{i = mr.any{max = 40, multiple = 1}, j = 24}, {i = 12, j = mr.any{max = 64, multiple = 8}}} do
+  local p = planned(laplace(x), {i = 4, j = 16}, {ALL}, {})
+  local k = p:compile{target = target}
+  for _, n in ipairs{8, 24, 40} do
+    local result = k:check{sizes = {[x.j == 24 and "i" or "j"] = n}, race = target == "host"}
+    tap.ok(result.ok, ("%d of axis '%s' at launch"):format(n, x.j == 24 and "i" or "j"), tostring(result))
+  end
+end
+
 ---- random stencils ----------------------------------------------------------------------------------
 
 -- Loads of one tensor of up to three dimensions at random constants, strides and tiles; some with an axis of taps; what is added is weighed,

@@ -372,9 +372,14 @@ const struct num *inside_condition(struct lowering *c, const struct stask *s, co
 
 	if (f->height < f->rows)
 		all = NUM2(BOTH, all, NUM2(LT, current_row(c), N(c, f->height)));
-	if (f->width < f->cols)
-		all = NUM2(BOTH, all, NUM2(LT, current_col(c, first_of_part(c, f->cols / layout_parts(
-			current_layout(c)))), N(c, f->width)));
+	if (f->width < f->cols) {
+		const struct num *col = current_col(c, first_of_part(c, f->cols / layout_parts(current_layout(c))));
+
+		/* all of a thread's neighbours are inside, or none, and may be read at once */
+		if (c->reads_window && f->width % current_layout(c)->pair == 0)
+			col = first_neighbour(c, col);
+		all = NUM2(BOTH, all, NUM2(LT, col, N(c, f->width)));
+	}
 	for (int i = 0; i < shape_rank(shape); i++) {
 		int axis = shape_axis(shape, i);
 

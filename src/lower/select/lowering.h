@@ -91,6 +91,7 @@ struct lowering {
 	enum one_row { ROW_UNKNOWN, ONE_ROW, ROWS } one_row;	/* do the phase's values have no rows, in a layout in
 					 * which all warps share a row? */
 	bool reads_element;		/* row and column are those of a fragment: quotients may be simplified */
+	bool reads_window;		/* conditions are for reads out of the box of a window, of neighbours at once */
 };
 
 /* ---- appending operations (op.c) ------------------------------------------------------ */

@@ -325,7 +325,9 @@ static enum err_code far_value(struct lowering *c, const struct kentry *x, int n
 	for (int i = node; i != source; i = c->p->nodes.v[i].arg[0])
 		for (int k = 0; k < c->p->nodes.v[i].index[0].n; k++)
 			axes |= (uint64_t)1 << c->p->nodes.v[i].index[0].term[k].axis;
+	c->reads_window = c->p->axes.v[c->p->nodes.v[node].ref].of_window;
 	inside = inside_condition(c, s, shape, &f, axes);
+	c->reads_window = false;
 	complete.full_axes |= c->k->one_tile;
 	for (int i = node; i != source; i = c->p->nodes.v[i].arg[0])
 		inside = NUM2(BOTH, inside, read_elsewhere(c, s, &c->p->nodes.v[i], &complete));
