@@ -307,7 +307,7 @@ const char *const cuda_cluster[] = {
 };
 
 const char *const cuda_parts[] = {
-	"/* What blocks write for each other, or have read: scopes are the cluster. */\n",
+	"/* What blocks write to each other, or have read: scopes are the cluster. */\n",
 	"DEV void flag_tell_at(u32 a, u32 block)\n",
 	"{\n",
 	"\tasm volatile(\"{\\n.reg .b32 r;\\nmapa.shared::cluster.u32 r, %0, %1;\\n\"\n",
@@ -319,12 +319,12 @@ const char *const cuda_parts[] = {
 	"\t\t\"mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%0], %1;\\n\"\n",
 	"\t\t\"@p bra DONE;\\nbra AGAIN;\\nDONE:\\n}\" :: \"r\"(a), \"r\"(phase & 1) : \"memory\");\n",
 	"}\n",
-	"/* From the same address in another block. */\n",
-	"DEV void peer_16(u32 *x, u32 a, u32 block)\n",
+	"/* To the same address in another block. */\n",
+	"DEV void peer_put_16(u32 a, u32 block, const u32 *x)\n",
 	"{\n",
-	"\tasm volatile(\"{\\n.reg .b32 r;\\nmapa.shared::cluster.u32 r, %4, %5;\\n\"\n",
-	"\t\t\"ld.shared::cluster.v4.u32 {%0, %1, %2, %3}, [r];\\n}\"\n",
-	"\t\t: \"=r\"(x[0]), \"=r\"(x[1]), \"=r\"(x[2]), \"=r\"(x[3]) : \"r\"(a), \"r\"(block) : \"memory\");\n",
+	"\tasm volatile(\"{\\n.reg .b32 r;\\nmapa.shared::cluster.u32 r, %0, %1;\\n\"\n",
+	"\t\t\"st.shared::cluster.v4.u32 [r], {%2, %3, %4, %5};\\n}\"\n",
+	"\t\t:: \"r\"(a), \"r\"(block), \"r\"(x[0]), \"r\"(x[1]), \"r\"(x[2]), \"r\"(x[3]) : \"memory\");\n",
 	"}\n",
 	"\n",
 	NULL

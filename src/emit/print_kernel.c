@@ -105,7 +105,7 @@ static void put_roles(struct print *c)
 		put(c, "}");
 		warp = end;
 	}
-	if (c->r->cluster > 1)
+	if (role_meets_at_end(c->r))
 		put(c, "CLUSTER_SYNC();\t/* no block ends while others may still arrive at its flags */");
 }
 

@@ -1,16 +1,15 @@
 /* Prints the exchange of partial sums between the blocks of a cluster. */
 #include "emit/print.h"
 
-/* Where a block keeps chunk p of what block q adds up. `less`: 1 if q comes behind the block that keeps it, which keeps
- * nothing for itself. */
-static const char *chunk_address(struct print *c, const struct role_op *o, const char *less)
+/* Where block q, which adds up chunk p, gets it from block `from`. It gets nothing from itself. */
+static const char *chunk_address(struct print *c, const struct role_op *o, const char *from)
 {
 	const struct role_staging *v = c->r->stagings.v;
 
 	const char *offset = by_lane(c, v[o->u.parts.staging].offset, v[second_of(o)->u.parts.staging].offset);
 
-	return arena_strf(c->a, "shared + %s + ((q - (%s)) * %d + p) * %d + thread * 16", offset, less, o->u.parts.chunks,
-		16 * lane_threads(c));
+	return arena_strf(c->a, "shared + %s + ((%s - (%s > q)) * %d + p) * %d + thread * 16", offset, from, from,
+		o->u.parts.chunks, 16 * lane_threads(c));
 }
 
 /* The block of rows and the group of columns of chunk p of block q, if there is one. */
@@ -31,7 +30,7 @@ static void print_put_parts(struct print *c, const struct role_op *o)
 	begin_chunk(c, o);
 	put(c, "\t\tu32 y[4]; EACH(i, 4) y[i] = %s(%s[rb][4 * j + i]);", f->type == DT_F32 ? "float_bits" : "(u32)",
 		frag_name(c, o->u.parts.from));
-	put(c, "\t\tshared_put_16(%s, y);", chunk_address(c, o, "q > rank"));
+	put(c, "\t\tpeer_put_16(%s, q, y);", chunk_address(c, o, "rank"));
 	put(c, "\t}");
 	put(c, "}");
 	c->vectors = c->parts = true;
@@ -51,7 +50,7 @@ static void print_sum_parts(struct print *c, const struct role_op *o)
 	put(c, "\t\t%s y[4] = { 0 };", type);
 	put(c, "\t\tEACH(r, %d) {", c->r->cluster);
 	put(c, "\t\t\tu32 z[4] = { 0 };");
-	put(c, "\t\t\tif (r != q) peer_16(z, %s, r);", chunk_address(c, o, "q > r"));
+	put(c, "\t\t\tif (r != q) shared_16(z, %s);", chunk_address(c, o, "r"));
 	put(c, "\t\t\tEACH(i, 4) {");
 	put(c, "\t\t\t\tconst %s x = r == q ? %s[rb][4 * j + i] : %s(z[i]);", type, from, bits);
 	put(c, "\t\t\t\ty[i] = r ? y[i] + x : x;");

@@ -269,7 +269,7 @@ static inline void host_load(u32 *x, const void *from, u32 n, bool inside)
 #define shared_8(x, a) host_rt->get(a, x, 8)
 #define shared_16(x, a) host_rt->get(a, x, 16)
 /* From the same address in another block of the cluster. */
-#define peer_16(x, a, block) host_rt->get_at(a, block, x, 16)
+#define peer_put_16(a, block, x) host_rt->put_at(a, block, x, 16)
 #define store_8(to, y) memcpy(to, y, 8)
 #define store_16(to, y) memcpy(to, y, 16)
 #define float_bits host_bits

@@ -258,7 +258,7 @@ const struct host_runtime host_runtime = {
 	.warp_product = host_warp_product,
 	.mfma = host_mfma,
 	.matrices = host_matrices,
-	.get = host_get, .get_at = host_get_at,
+	.get = host_get, .put_at = host_put_at,
 	.put = host_put, .put_copied = host_put_copied,
 	.ask = host_ask,
 	.copy_dma = host_copy_dma, .dma_wait = host_dma_wait,

@@ -74,8 +74,8 @@ struct host_runtime {
 	void (*mfma)(float *d, const uint32_t *a, const uint32_t *b, int add, int n, int type_a, int type_b);
 	void (*matrices)(uint32_t *x, uint32_t address, int across);	/* of a warp */
 	void (*get)(uint32_t address, void *to, uint32_t n);
-	void (*get_at)(uint32_t address, int block, void *to, uint32_t n);	/* of another block of the cluster */
 	void (*put)(uint32_t address, const void *from, uint32_t n);
+	void (*put_at)(uint32_t address, int block, const void *from, uint32_t n);	/* of another block of the cluster */
 	/* copy a word, or zeros if `from` is NULL, until the thread waits; wait until so many of its words are under way */
 	void (*copy_dma)(uint32_t address, const void *from);
 	void (*dma_wait)(int n);

@@ -471,16 +471,18 @@ static inline void host_get(uint32_t at, void *to, uint32_t n)
 	host_move(to, host_access(host_here(at), n, false, host_me()), n);
 }
 
-static inline void host_get_at(uint32_t at, int block, void *to, uint32_t n)
-{
-	if (block < 0 || block >= host.cluster)
-		host_fail("the cluster has no block %d", block);
-	host_move(to, host_access(host_address((uint32_t)block, at), n, false, host_me()), n);
-}
-
 static inline void host_put(uint32_t at, const void *from, uint32_t n)
 {
 	host_move(host_access(host_here(at), n, true, host_me()), from, n);
+}
+
+static inline void host_put_at(uint32_t at, int block, const void *from, uint32_t n)
+{
+	if (block < 0 || block >= host.cluster)
+		host_fail("the cluster has no block %d", block);
+	if (!host.left[block])
+		host_fail("a write to block %d of the cluster, of which all threads have ended", block);
+	host_move(host_access(host_address((uint32_t)block, at), n, true, host_me()), from, n);
 }
 
 /* A cp.async. Its completion is tracked in race mode only, by the clocks. */

@@ -176,16 +176,16 @@ struct flag {
 };
 
 /* A carry that is a partial sum in each block of a cluster (plan/cluster.h). In the sTask behind the loop that uses it a
- * lane writes what other blocks are to add up to shared memory, signals that to all blocks, waits for all of them, adds
- * up its own share, and signals that it has read. For that the lane has two flags of its own, whose generations are the
- * instances of the sTask. */
+ * lane writes what other blocks are to add up to their shared memory, signals that to all blocks, waits for all of them, adds
+ * up its own share, and signals that it has read, unless each block has a single tile. For that the lane has two flags of
+ * its own, whose generations are the instances of the sTask. */
 struct parts_sum {
 	int buffer, task;		/* the carry's; the sTask that uses it */
 	int replica;			/* of the lane */
 	int groups;			/* of columns in a block of rows: chunks (role.h, u.parts) */
 	int chunks;			/* of a block's share */
 	int64_t offset, bytes;		/* of the staging; bytes: of a warp */
-	int there, read;		/* flags: the parts are there; they have been read */
+	int there, read;		/* flags: the parts are there; they have been read. NONE: there is one tile */
 };
 
 /* Offsets in the kernel are those of the plan minus the least one of the lane's region; max_offset is the greatest.

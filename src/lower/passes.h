@@ -184,6 +184,9 @@ NODISCARD enum err_code lower_taken(struct kernel *k, struct err *e);
 /* needs: lanes
  * computes: parts, shared_nodes, and the flags of the parts; adds to shared_bytes */
 NODISCARD enum err_code lower_cluster_sums(struct kernel *k, struct err *e);
+/* Do the blocks of a cluster await all that others signal to them? A block writes parts to others before it signals to them, and
+ * these await that for each of their tiles; but that parts have been read nobody awaits behind the last tile. */
+bool lower_ends_apart(const struct kernel *k);
 /* Is what the sTask stores made of a sum over blocks, so that each stores its share? */
 bool lower_stores_share(const struct kernel *k, const struct stask *s);
 /* Then how that sum is divided; NULL: the lane does not have it as its threads hold the sum. */

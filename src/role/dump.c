@@ -378,7 +378,7 @@ void role_print(const struct role_program *r, struct buf *out)
 	buf_printf(out, "kernel %s, phase %s, for %s: %d threads, %lld bytes of shared memory", r->program,
 		r->phase, r->device, r->threads, (long long)r->shared_bytes);
 	if (r->cluster > 1)
-		buf_printf(out, ", clusters of %d", r->cluster);
+		buf_printf(out, ", clusters of %d%s", r->cluster, r->ends_apart ? ", whose blocks end each for itself" : "");
 	buf_putc(out, '\n');
 	print_shared(r, out);
 	if (r->meetings.interval)

@@ -314,8 +314,8 @@ struct role_op {
 			const struct num *block, *column;	/* of a panel in the fragment */
 			enum dtype type;		/* in memory */
 		} panels;
-		/* PUT_PARTS: of a partial sum, what other blocks of the cluster add up, to shared memory. SUM_PARTS: a copy of a
-		 * partial sum, in which the block's share of the elements is the sum over all blocks, in the order of their
+		/* PUT_PARTS: of a partial sum, what other blocks of the cluster add up, to their shared memory. SUM_PARTS: a copy
+		 * of a partial sum, in which the block's share of the elements is the sum over all blocks, in the order of their
 		 * numbers. A chunk is what a thread has of a group of columns in a block of rows; block r of the cluster has
 		 * chunks r * chunks to (r + 1) * chunks - 1, of those that there are. */
 		struct {
@@ -446,7 +446,7 @@ struct role_flag {
 	bool early;			/* if `runs`: a run ends with its last instance, not with the loop */
 	int depth, arrivals;		/* barriers; arrivals in a phase */
 	bool all;			/* each arrival is at the flags of all blocks of the cluster */
-	bool parts;			/* ... and about what others read or have read of the block's shared memory */
+	bool parts;			/* ... and about what others write to the block's shared memory, or have read there */
 	bool copies;			/* copies by threads arrive when they are complete */
 	bool each_warp;			/* each warp announces the bytes of the copies that it issues to the engine */
 	int64_t bytes;			/* that the copy engine brings in a phase; 0: none */
@@ -605,6 +605,7 @@ struct role_program {
 	const struct target *target;
 	int threads;			/* of a block */
 	int cluster;			/* blocks of a cluster; 1: there are no clusters */
+	bool ends_apart;		/* its blocks await all that others signal to them: each ends when its lanes have */
 	struct role_meetings meetings;
 	struct role_taken taken;
 	struct tile_raster raster;		/* of tiles, if names.tiles */
@@ -637,6 +638,12 @@ enum { ROLE_COUNTER_BYTES = 4 };
 static inline bool role_meets_at_counter(const struct role_program *r, const struct role *l)
 {
 	return r->target->shared.polled && l->warps > 1 && l->warps * r->target->warp != r->threads;
+}
+
+/* Do the blocks of a cluster meet before they end? */
+static inline bool role_meets_at_end(const struct role_program *r)
+{
+	return r->cluster > 1 && !r->ends_apart;
 }
 
 /* The name of the operation's sTask; of merged lanes "mma.0|mma.1". */

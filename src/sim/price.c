@@ -624,6 +624,7 @@ void price_add(struct price *x, const struct plan *own, int phase, const struct 
 		return;			/* nothing could execute the lane's own instructions */
 	ph->plan = own;
 	ph->meetings = p->meetings.interval ? &p->meetings : NULL;
+	ph->ends_apart = p->ends_apart;
 	ph->wait = ARENA_ARRAY(x->a, own->waits.n, double);
 	for (int i = 0; i < p->roles.n; i++) {
 		const struct role *role = &p->roles.v[i];

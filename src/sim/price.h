@@ -102,6 +102,7 @@ struct phase_price {
 	double *wait;			/* by wait of that plan: cycles of the waiting lane */
 	const struct role_meetings *meetings;	/* of its lanes; NULL: they signal by flags */
 	double meeting;			/* cycles of a meeting, once all lanes are there */
+	bool ends_apart;		/* the blocks of a cluster do not meet before they end */
 	struct lane_price lanes[LANES_MAX];
 };
 

@@ -423,17 +423,19 @@ static struct op_cost price_put_panels(const struct cost_context *x, const struc
 	return accesses(x, dtype_bits(o->u.panels.type) == 16 ? n / 2 : n, BANK_BYTES);
 }
 
-/* Lanes of the block that exchange parts share the rate at which an EU reads from others. */
+/* Lanes of the block that exchange parts share the rate at which an EU writes to others. */
 static struct op_cost price_parts(const struct cost_context *x, const struct role_op *o)
 {
 	double n = (double)o->u.parts.chunks * (x->program->cluster - 1) * lane_threads(x), lanes = 0;
 	struct op_cost s = accesses(x, n, CHUNK_BYTES);
 
-	if (o->what == DO_PUT_PARTS)
+	if (o->what == DO_PUT_PARTS) {
+		for (int i = 0; i < x->program->flags.n; i++)
+			lanes += x->program->flags.v[i].parts / (x->program->ends_apart ? 1 : 2.0);
+		s.lane = fmax(s.lane, n * CHUNK_BYTES * fmax(lanes, 1) / x->device->peer_rate);
 		return s;
-	for (int i = 0; i < x->program->flags.n; i++)
-		lanes += x->program->flags.v[i].parts / 2.0;
-	s.lane = fmax(s.lane, n * CHUNK_BYTES * fmax(lanes, 1) / x->device->peer_rate) + x->device->peer_latency;
+	}
+	s.lane += x->device->peer_latency;
 	return op_cost_sum(s, instructions(x, n * CHUNK_BYTES / BANK_BYTES));
 }
 

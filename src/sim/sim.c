@@ -539,6 +539,12 @@ static double uncertainty_of(const struct timeline *t, double *least)
 	return products ? d->uncertainty_products : d->uncertainty_other;
 }
 
+/* Do EUs form clusters that meet before they end? That is nearly all that a cluster costs. */
+static bool meets_at_end(const struct job *j, int phase)
+{
+	return plan_cluster(j->plan, phase).size > 1 && !(price_knows(j->price, phase) && j->price->phases[phase].ends_apart);
+}
+
 /* Simulate all phases. *clock: the clock that memory's costs are computed for, 0 if unknown; set to the one that
  * was used in the longest phase. */
 static enum err_code play_all(struct timeline *t, const struct sim_options *o, double *clock,
@@ -559,7 +565,7 @@ static enum err_code play_all(struct timeline *t, const struct sim_options *o, d
 		TRY(play_phase(&j, e));
 		used[i] = j.clock;
 		if (!phase_begins_early(j.plan->graph, i, target_of(d)))
-			launches += d->launch_seconds + (plan_cluster(j.plan, i).size > 1 ? d->cluster_seconds : 0);
+			launches += d->launch_seconds + (meets_at_end(&j, i) ? d->cluster_seconds : 0);
 		t->cycles += t->phases[i].cycles;
 	}
 	t->clock_hz = device_clock(d, &t->effort, (double)t->cycles, launches, &t->watts);

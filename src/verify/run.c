@@ -518,7 +518,7 @@ static enum err_code run_lane(struct arena *a, struct scenario *s, int lane, str
 		x.vars[VAR_SIZE][i] = graph_of(&x)->program->axes.v[i].size;
 	TRY(run_body(&x, &x.role->body));
 	know_stores(&x);
-	if (s->set->r->cluster > 1)
+	if (role_meets_at_end(s->set->r))
 		add_act(&x, ACT_CLUSTER, NONE, 0);
 	s->acts[lane] = x.acts.v;
 	s->nacts[lane] = x.acts.n;

@@ -64,6 +64,26 @@ right("stores by threads", plan_of(gemm{m = 128, n = 128, k = 256}, {m = 64, n =
 right("an f32 result", plan_of(gemm{m = 128, n = 128, k = 256, out = "f32"}, {m = 64, n = 64, k = 32}, {cluster = 2,
   divide = "k", eus = 4}))
 
+-- Each block ends for itself where it has one tile, as it awaits all that others signal to it.
+if not only then
+  local function ends_apart(m, replicas)
+    local plan = plan_of(gemm{m = m, n = 64, k = 256}, {m = 64, n = 64, k = 32}, {cluster = 2, divide = "k", eus = 2},
+      {replicas = replicas, buffers = {a = 4, b = 4}})
+    local _, meetings = plan:compile{target = "host"}.source:gsub("CLUSTER_SYNC%(%);", "")
+    return meetings == 1, tostring(plan:kernel{}):find("whose blocks end each for itself", 1, true) ~= nil
+  end
+  local apart, said = ends_apart(64)
+  tap.ok(apart and said, "blocks with one tile meet only at the start")
+  apart, said = ends_apart(128)
+  tap.ok(not apart and not said, "those with two meet at the end, too")
+  apart, said = ends_apart(128, 2)
+  tap.ok(apart and said, "but not if two replicas have one each")
+  right("one tile of each block", plan_of(gemm{m = 64, n = 64, k = 256}, {m = 64, n = 64, k = 32},
+    {cluster = 4, divide = "k", eus = 4}))
+  right("one tile of each replica", plan_of(gemm{m = 128, n = 64, k = 256}, {m = 64, n = 64, k = 32}, {cluster = 2, divide = "k", eus = 2},
+    {replicas = 2, buffers = {a = 4, b = 4}}))
+end
+
 -- A product with a carry of its own, and what follows it.
 local function carried(name, follow, more)
   return mr.program(name, function(p)

@@ -403,6 +403,13 @@ static void test_clusters(void)
 			" CLUSTER_SYNC();", "block 1, threads 0 to 127 at its start wait for phase 0 of flag "
 			"'signal'[0] of block 1 (now in phase 0: 2 of 2 arrivals", false, false },
 		{ "flag_arrive_at(flag, 2);", "the cluster has no block 2", false, false },
+		{ "CLUSTER_SYNC(); u32 x[4] = { 1, 2, 3, 4 }; peer_put_16(shared + 16 * t, !rank, x); CLUSTER_SYNC();"
+			" shared_f32(shared + 16 * t);", NULL, true, false },
+		{ "CLUSTER_SYNC(); u32 x[4] = { 0 }; if (rank == 0 && t == 0) peer_put_16(shared, 1, x);",
+			"a write to block 1 of the cluster, of which all threads have ended", false, true },
+		{ "CLUSTER_SYNC(); u32 x[4] = { 0 }; if (rank == 0) peer_put_16(shared + 16 * t, 1, x);"
+			" else shared_f32(shared + 16 * t); CLUSTER_SYNC();", "race in shared memory at ", true, false },
+		{ "u32 x[4] = { 0 }; peer_put_16(shared, 2, x);", "the cluster has no block 2", false, false },
 		{ "tma_load_all_2d(shared, &map, full, 5, 0, 0);", "a copy to blocks 0x5 of a cluster "
 			"of 2", false, false },
 	};

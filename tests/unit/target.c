@@ -39,7 +39,7 @@ static const char *const prelude[] = {
 	"#define flag_arrive_at(a, block) (arrivals++)\n",
 	"#define flag_tell_at(a, block) (arrivals++)\n",
 	"#define flag_wait_peers(a, phase) flag_wait(a, phase)\n",
-	"#define peer_16(x, a, block) ((void)0)\n",
+	"#define peer_put_16(a, block, x) ((void)0)\n",
 	"#define MAP const void *const\n",
 	"#define EACH(i, n) for (int i = 0; i < (n); i++)\n",
 	"#define LOOP for\n",
@@ -551,7 +551,7 @@ static const char *cuda_text(lua_State *L, struct arena *a)
 	return text;
 }
 
-#define HIP_LACKS " CLUSTER_KERNEL MAP CLUSTER_SYNC SET_REGISTERS flag_expect flag_tell_at flag_wait_peers peer_16 flag_arrive_at STORES_READ in_block " \
+#define HIP_LACKS " CLUSTER_KERNEL MAP CLUSTER_SYNC SET_REGISTERS flag_expect flag_tell_at flag_wait_peers peer_put_16 flag_arrive_at STORES_READ in_block " \
 	"descriptor GROUPS_WAIT PIN_F PIN_U FRESH_F FRESH_U quad_transpose matrix_transpose "
 
 /* The page tells all names that both shipped targets define, and those of copies and loads that only gfx942 has, and no others. */

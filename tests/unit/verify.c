@@ -278,6 +278,17 @@ static void mutate_share(struct bench *b, struct tally *t, struct ring *r)
 	*r = was;
 }
 
+static void mutate_parts(struct bench *b, struct tally *t, struct parts_sum *x)
+{
+	int read = x->read;
+
+	if (read == NONE)
+		return;
+	x->read = NONE;
+	t->try(b, t, arena_strf(&b->arena, "nobody says that the parts of '%s' have been read", task_name(b, x->task)));
+	x->read = read;
+}
+
 static void mutate_all(struct bench *b, struct tally *t)
 {
 	struct kernel *k = b->k;
@@ -287,6 +298,8 @@ static void mutate_all(struct bench *b, struct tally *t)
 			mutate_entry(b, t, &k->lanes.v[i].entries.v[j]);
 		mutate_order(b, t, &k->lanes.v[i]);
 	}
+	for (int i = 0; i < k->parts.n; i++)
+		mutate_parts(b, t, &k->parts.v[i]);
 	for (int i = 0; i < k->flags.n; i++) {
 		struct flag *f = &k->flags.v[i];
 		int64_t bytes = f->bytes;
@@ -518,6 +531,9 @@ int main(void)
 		"return gemm({m=256, n=256, k=32}, {m=128, n=256, k=16}, 16, 2)");
 	check_plan_of("gemm, a cluster that shares rows of B", "return cluster{}");
 	check_plan_of("gemm, a cluster that divides the loop", "local plan = gemm({m=256, n=64, k=192}, {m=64, n=64, k=32}, 2, 1) "
+		"plan:grid{cluster=3, divide='k', eus=3} return plan");
+	check_plan_of("gemm, a cluster that divides the loop of one tile", "local plan = "
+		"gemm({m=64, n=64, k=192}, {m=64, n=64, k=32}, 2, 1) "
 		"plan:grid{cluster=3, divide='k', eus=3} return plan");
 	check_plan_of("gemm, a cluster that shares A, a ring of one", "return cluster{group = 1, ring = 1}");
 	check_plan_of("gemm, a cluster of four, panels of B", "return cluster{size = 4, b = 'kn', k = 64}");

@@ -2,8 +2,8 @@
  * elements of what is made of the sums a block stores.
  *
  * A thread gets from other blocks what the thread of the same number has there: chunks of 16 bytes, what a thread has
- * of a group of columns in a block of rows. Chunks lie thread by thread, so that the accesses of a warp have no bank
- * conflicts. */
+ * of a group of columns in a block of rows. They write it to the shared memory of the block that adds it up, as a write, unlike a
+ * read, is not waited for. Chunks lie thread by thread, so that the accesses of a warp have no bank conflicts. */
 #include "lower/select/lowering.h"
 
 #include "lower/passes.h"
@@ -39,6 +39,12 @@ static enum err_code refuse(struct kernel *k, int buffer, const char *why, struc
 		k->plan->graph->buffers.v[buffer].name, why);
 }
 
+/* Has each replica of the lane one tile at most, whatever the sizes? Then nothing is overwritten. */
+static bool takes_one_tile(const struct kernel *k, const struct klane *l)
+{
+	return !program_has_any(k->plan->graph->program) && k->most_tiles <= l->replicas;
+}
+
 static enum err_code add_parts(struct kernel *k, struct klane *l, int task, int buffer, struct err *e)
 {
 	struct lowering c = { .k = k, .plan = k->plan, .g = k->plan->graph, .p = k->plan->graph->program,
@@ -59,7 +65,7 @@ static enum err_code add_parts(struct kernel *k, struct klane *l, int task, int 
 	x.chunks = (int)ceil_div((int64_t)x.groups * f.blocks, k->cluster);
 	x.bytes = (int64_t)x.chunks * (k->cluster - 1) * CHUNK_WORDS * WORD * k->target->warp;
 	x.there = first ? first->there : add_flag(k, task, l->replicas);
-	x.read = first ? first->read : add_flag(k, task, l->replicas);
+	x.read = first ? first->read : takes_one_tile(k, l) ? NONE : add_flag(k, task, l->replicas);
 	x.offset = round_up(k->shared_bytes, k->target->shared.chunk);
 	k->shared_bytes = x.offset + x.bytes * l->warps;
 	VEC_PUSH(&k->arena, &k->parts, x);
@@ -85,6 +91,17 @@ enum err_code lower_cluster_sums(struct kernel *k, struct err *e)
 			}
 		}
 	return OK;
+}
+
+bool lower_ends_apart(const struct kernel *k)
+{
+	for (int i = 0; i < k->flags.n; i++)
+		if (k->flags.v[i].all_blocks && !k->flags.v[i].parts)
+			return false;
+	for (int i = 0; i < k->parts.n; i++)
+		if (k->parts.v[i].read != NONE)
+			return false;
+	return k->parts.n > 0;
 }
 
 /* ---- the exchange ---------------------------------------------------------------------- */
@@ -123,8 +140,9 @@ struct frag_at sum_parts(struct lowering *c, const struct kentry *x, int buffer,
 	to->buffer = NONE;
 	to->versions = 1;
 	c->touches.n = 0;
-	add_flag_op(c, DO_WAIT, parts->read, SUB(t, N(c, c->lane->replicas)),
-		"other blocks have read the parts of the tile before");
+	if (parts->read != NONE)
+		add_flag_op(c, DO_WAIT, parts->read, SUB(t, N(c, c->lane->replicas)),
+			"other blocks have read the parts of the tile before");
 	put = add_parts_op(c, DO_PUT_PARTS, buffer, parts, from, (struct frag_at){ 0 });
 	put->why = "other blocks add them up";
 	add_arrive(c, parts->there, t, "the parts are there");
@@ -132,7 +150,8 @@ struct frag_at sum_parts(struct lowering *c, const struct kentry *x, int buffer,
 	add_op(c, DO_FRAGMENT)->u.frag.at.frag = to;
 	sum = add_parts_op(c, DO_SUM_PARTS, buffer, parts, from, (struct frag_at){ .frag = to });
 	sum->why = "in the order of the blocks";
-	add_arrive(c, parts->read, t, "other blocks may overwrite their parts");
+	if (parts->read != NONE)
+		add_arrive(c, parts->read, t, "other blocks may overwrite their parts");
 	for (int i = 0; i < noted; i++)
 		VEC_PUSH(c->a, &c->touches, touches[i]);
 	c->summed[buffer] = to;

@@ -221,6 +221,7 @@ enum err_code lower_body(struct kernel *k, struct err *e)
 	c.r->target = k->target;
 	c.r->threads = k->threads;
 	c.r->cluster = k->cluster;
+	c.r->ends_apart = k->cluster > 1 && lower_ends_apart(k);
 	c.r->shared_bytes = k->shared_bytes;
 	c.r->first = k->phase == 0;
 	c.r->last = k->phase + 1 == c.p->phases.n;
