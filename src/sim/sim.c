@@ -257,6 +257,18 @@ static enum err_code play_class(struct job *j, const struct eu_class *c, bool ke
 	return OK;
 }
 
+/* Where EUs take groups of tiles, one may have more tiles than that with most work, and end later. */
+static int class_of_most_tiles(const struct job *j, const struct eu_class *v, int n)
+{
+	const int64_t *start = j->assignment.start;
+	int most = 0;
+
+	for (int i = 1; i < n; i++)
+		if (start[v[i].eu + 1] - start[v[i].eu] > start[v[most].eu + 1] - start[v[most].eu])
+			most = i;
+	return most;
+}
+
 /* Play every class if they are few. Else play those with most work, and an even sample of the others, in case
  * the order of tiles matters more than their number. */
 static enum err_code play_classes(struct job *j, const struct eu_class *v, int n, struct err *e)
@@ -264,9 +276,11 @@ static enum err_code play_classes(struct job *j, const struct eu_class *v, int n
 	int most = n <= CLASSES_MOST + CLASSES_SAMPLE ? n : CLASSES_MOST;
 	int others = n - most;
 
-	if (j->rough)
-		return play_class(j, &v[0], j->line->events.cap, e);
-
+	if (j->rough) {
+		TRY(play_class(j, &v[0], j->line->events.cap, e));
+		most = class_of_most_tiles(j, v, n);
+		return most && j->plan->grid.keep > 1 ? play_class(j, &v[most], false, e) : OK;
+	}
 	for (int i = 0; i < most; i++)
 		TRY(play_class(j, &v[i], i == 0 && j->line->events.cap, e));
 	for (int i = 0; others && i < CLASSES_SAMPLE; i++)
