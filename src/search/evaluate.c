@@ -22,6 +22,7 @@ enum { REPEATS_MOST = 64 };
  * the time of the plan alone may be above theirs by so much, or by a little more than it was before. */
 #define OVERESTIMATE 1.5
 #define OVERESTIMATE_MORE 1.1
+#define MASKED_MOST 1.1		/* ... with products, where kernels compute less than the plan says, at most so much */
 
 /* What plan_repair_waits made of a plan, if all dependences are kept then. */
 struct repaired {
@@ -352,6 +353,9 @@ static enum err_code simulate(struct evaluator *ev, int i, double best, bool pri
 	x->spare = ev->line->spare_registers;
 	if (x->priced)
 		note_copies(ev->line, x);
+	/* a kernel leaves out columns of which a mask leaves nothing */
+	if (x->priced && ev->space->has_products && ev->space->uneven)
+		ev->overestimate = fmax(ev->overestimate, fmin(alone / x->seconds, MASKED_MOST));
 	if (x->priced && !ev->space->has_products)
 		ev->overestimate = fmax(ev->overestimate, OVERESTIMATE_MORE * alone / x->seconds);
 	if (x->priced && x->spare < 0) {
