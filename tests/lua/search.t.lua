@@ -241,7 +241,7 @@ do
   local bound = mr.examples.chunk_scan{b = 8, s = 1024, h = 32, p = 128, n = 128}
   local found = mr.search(bound, device, {measure = false})
   local text = found.plan:script()
-  like(text, 'plan:append%("load_skip", {seu="%%a+", lane="p1"}%)', "what tiles load once may have a lane of its own", text)
+  like(text, 'plan:append%("load_skip", {seu="%a+", lane="p1"}%)', "what tiles load once may have a lane of its own", text)
   like(text, 'plan:append%("load_x", {seu="tma", lane="p0"}%)', "  apart from what the loop loads")
   local together = load(text:gsub('plan:lane%("p1".-\n', ""):gsub('"p1"', '"p0"'))(bound)
   together:fill_waits()
