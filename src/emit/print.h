@@ -203,8 +203,9 @@ bool begin_reads(struct print *c, const struct val *v);
 /* If a block has several values: for each of them, before begin_reads. */
 void note_nibbles(struct print *c, const struct val *v);
 void put_reads(struct print *c, const char *indent);
-/* ... and those for several groups of columns, of which j is the first; then g is the number of the group at hand. */
-void put_wide_reads(struct print *c, const char *indent);
+/* ... and those for several groups of columns, of which j is the first; then g is the number of the group at hand. `rounds`: for
+ * several rounds of these groups, or for one. */
+void put_wide_reads(struct print *c, const char *indent, bool rounds);
 void end_reads(struct print *c);
 /* C text that combines two values as a reduction or scan does. */
 const char *joined(struct print *c, enum op op, enum dtype t, const char *x, const char *y);

@@ -209,10 +209,10 @@ static void print_map(struct print *c, const struct role_op *o)
 static void put_pack_end(struct print *c, const struct role_op *o)
 {
 	put(c, "}");
-	if (o->u.pack.groups < 2)
-		return;
-	c->indent--;
-	put(c, "}");
+	for (int i = 0; i < (o->u.pack.groups > 1) + (o->u.pack.rounds > 1); i++) {
+		c->indent--;
+		put(c, "}");
+	}
 }
 
 /* The word of a pair. One that no product makes, but that must stand where it is, is multiplied by 1. */
@@ -233,11 +233,23 @@ static void print_pack(struct print *c, const struct role_op *o)
 	const char *word = arena_strf(c->a, "%s%s", frag_name(c, o->u.pack.to), frag_word(c, f, "j"));
 	const char *pack = o->u.pack.short_nans ? "short_bf16" : dtype_name(o->u.pack.type);
 
-	if (o->u.pack.groups > 1) {
+	if (o->u.pack.rounds > 1) {
+		put(c, "%sEACH(round, %d) %s{", each(c, f, "b"), frag_groups(f) / (o->u.pack.groups * o->u.pack.rounds), each(c, f, "h"));
+		begin_reads(c, o->u.pack.value);
+		put(c, "\tconst int first = %d * round;", o->u.pack.groups * o->u.pack.rounds);
+		put_wide_reads(c, "\t", true);
+		c->indent++;
+		put(c, "EACH(jj, %d) {", o->u.pack.rounds);
+		put(c, "\tconst int first = %d * round + %d * jj;", o->u.pack.groups * o->u.pack.rounds, o->u.pack.groups);
+		put_wide_reads(c, "\t", false);
+		c->indent++;
+		put(c, "EACH(g, %d) {", o->u.pack.groups);
+		put(c, "\tconst int j = first + g;");
+	} else if (o->u.pack.groups > 1) {
 		put(c, "%sEACH(jj, %d) %s{", each(c, f, "b"), frag_groups(f) / o->u.pack.groups, each(c, f, "h"));
 		begin_reads(c, o->u.pack.value);
 		put(c, "\tconst int first = %d * jj;", o->u.pack.groups);
-		put_wide_reads(c, "\t");
+		put_wide_reads(c, "\t", false);
 		c->indent++;
 		put(c, "EACH(g, %d) {", o->u.pack.groups);
 		put(c, "\tconst int j = first + g;");

@@ -492,7 +492,7 @@ static int words_of_group(const struct val *v)
 	return v->together > 1 ? v->together * dtype_bits(v->from) / 32 : 1;
 }
 
-void put_wide_reads(struct print *c, const char *indent)
+void put_wide_reads(struct print *c, const char *indent, bool rounds)
 {
 	for (int i = 0; i < c->reads.n; i++) {
 		const struct val *v = c->reads.v[i].of;
@@ -501,7 +501,7 @@ void put_wide_reads(struct print *c, const char *indent)
 			v->together > 1 ? arena_strf(c->a, "v%d[0] = shared_u32(%s)", i, num(c, v->num)) :
 			arena_strf(c->a, "v%d[0] = %s", i, shared_get(c, v->from, num(c, v->num)));
 
-		if (v->groups < 2)
+		if (v->groups < 2 || (v->rounds > 1) != rounds)
 			continue;
 		c->vectors |= words > 1 || in_float(v->from);
 		if (c->reads.v[i].when)

@@ -383,6 +383,7 @@ struct role_op {
 			const struct num *inside;	/* zero where not */
 			enum dtype type;
 			int groups;			/* PACK: of columns for which values are read at once; 0: one */
+			int rounds;			/* PACK: so many times as many for some of them; 0: none */
 			bool pairs;			/* PACK: two elements are computed at once, in the type of the result */
 			bool ordered;			/* PACK, pairs: where the result goes, a product under way may read until the
 							 * wait before it, so compilers must not move it */

@@ -122,6 +122,7 @@ struct val {
 	int together;			/* SHARED: so many neighbours of a thread, 1 or more, are read at once */
 	int groups;			/* SHARED: ... in so many groups of columns, whose words follow each other; 0: one */
 	bool same;			/* SHARED: ... which have one address */
+	int rounds;			/* SHARED: ... as have so many times as many groups; 0: no more than these */
 	struct frag_at frag;		/* FRAG, FLIPPED */
 	int64_t flips;			/* FLIPPED */
 	const struct num *num;		/* NUM, FIELD, GUARD, COLUMN; SHARED: its address */

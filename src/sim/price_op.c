@@ -249,7 +249,7 @@ static struct op_cost shared_reads_of(const struct cost_context *x, const struct
 	for (int i = 0; i < r.v.n; i++) {
 		const struct val *v = r.v.v[i];
 
-		double accesses = times * distinct_elements(x, f, v) / v->together / fmax(v->groups, 1);
+		double accesses = times * distinct_elements(x, f, v) / v->together / fmax(v->groups, 1) / fmax(v->rounds, 1);
 
 		n += accesses;
 		banks += accesses * (val_at_once(v) > 1 ? fmax(BANK_BYTES, val_at_once(v) * dtype_bits(v->from) / 8.0) :

@@ -137,6 +137,10 @@ end
 local is_woven, source = woven{}
 tap.ok(is_woven and source:find "u32 v0%[1%]; { const int j = first, e = 0; v0%[0%] = shared_u32%(slot_w",
   "groups are interwoven: a word is read once for its weights, and sixteen bytes of the other operand", source)
+local scale = source:find("v1[0] = shared_u16(slot_scale", 1, true)
+local word = source:find("EACH(jj, 4) {", 1, true)
+tap.ok(scale and word and scale < word and source:find("shared_u32(slot_w", word, true),
+  "  and a scale once for the four words that it is of", source)
 tap.ok(woven{on = "a100"}, "  on an A100, too")
 tap.ok(not woven{tile = {m = 16, n = 64, k = 32}}, "  not where a tile is less than a line of shared memory")
 tap.ok(not woven{tile = {m = 16, n = 16, k = 832}, bound = mr.examples.dequant_gemm{m = 16, n = 16, k = 1664}, warps = 1, columns = 1},

@@ -155,7 +155,7 @@ static bool merge_vals(struct merging *m, const struct val **x, const struct val
 		return *x == y;
 	*x = v = arena_copy(m->a, *x, 1, sizeof(*v));
 	if (y->kind != v->kind || y->type != v->type || y->from != v->from || y->op != v->op || y->together != v->together ||
-	    y->groups != v->groups || y->same != v->same ||
+	    y->groups != v->groups || y->same != v->same || y->rounds != v->rounds ||
 	    y->compare != v->compare || y->k != v->k || y->node != v->node || y->per != v->per || !merge_frags_at(m,
 	    &v->frag, &y->frag) || !merge_nums(m, &v->num, y->num, false) || !merge_nums(m, &v->less, y->less, false))
 		return false;

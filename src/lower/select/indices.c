@@ -128,12 +128,24 @@ static const struct num *modulo(struct lowering *c, const struct num *x, int64_t
 		MOD(x, N(c, by));
 }
 
+static const struct num *current_col(struct lowering *c, const struct num *first);
+
+/* Is x the column of the element at hand, of which so many multiples of interwoven groups are divided? */
+static bool divides_woven(struct lowering *c, const struct num *x, int64_t by)
+{
+	const struct frag_layout *l = current_layout(c);
+
+	return l->woven && by % (l->woven * l->cols) == 0 && !c->k_step_cols && num_alike(x, current_col(c, NULL));
+}
+
 static const struct num *quotient(struct lowering *c, const struct num *x, int64_t by)
 {
 	int cols = current_layout(c)->cols;
 	struct split_sum a = split_multiples(c, x, cols);
 	const struct num *quot;
 
+	if (divides_woven(c, x, by))
+		return DIV(V(c, VAR_COL_GROUP, NONE), N(c, by / cols));
 	if (by == 1 || !can_split_by_group(c, &a, by))
 		return divide(c, x, by);
 	quot = a.multiple ? divide_sum(c, a.multiple, by) : N(c, 0);
