@@ -504,6 +504,29 @@ static struct record record_to_replay(struct history *h, const struct record *lo
 }
 
 /* Make the plan of the first n records of a log the present one; on failure nothing changes. */
+/* Is it the name of a load, or of what it loads? */
+static bool names_load(const char *name, const char *load)
+{
+	return name && (!strcmp(name, load) || (!strncmp(load, "load_", 5) && !strcmp(name, load + 5)));
+}
+
+/* Does record i, of an sTask or a ring, say something of a load that a later one has put in a window, in which another load brings what
+ * it did? The plan then has neither. */
+static bool is_about_dropped(const struct graph *g, const struct record *log, int n, int i)
+{
+	const struct record *r = &log[i];
+	bool is = false;
+
+	if (!g || !(r->kind == EDIT_APPEND || r->kind == EDIT_MOVE || r->kind == EDIT_REMOVE || r->kind == EDIT_WAIT ||
+	    r->kind == EDIT_UNWAIT || r->kind == EDIT_DROP_WAIT || r->kind == EDIT_VERSIONS))
+		return false;
+	for (int k = i + 1; k < n; k++)
+		for (int j = 0; j < log[k].b && log[k].kind == EDIT_WINDOW; j++)
+			is |= graph_find_task(g, log[k].names[j]) == NONE && (names_load(r->name, log[k].names[j]) ||
+				names_load(r->other, log[k].names[j]));
+	return is;
+}
+
 static enum err_code replay(struct history *h, const struct record *log, int n, struct err *e)
 {
 	struct arena_mark mark = arena_mark(&h->arena);
@@ -519,6 +542,8 @@ static enum err_code replay(struct history *h, const struct record *log, int n, 
 	while (!code && ++i < n) {
 		struct record r = record_to_replay(h, log, n, i);
 
+		if (is_about_dropped(h->next_graph, log, n, i))
+			continue;
 		code = record_apply(h, h->next_plan, &r, e);
 		if (!code)
 			plan_sort(h->next_plan);	/* as apply_to_present: the next may go by the first of several entries */

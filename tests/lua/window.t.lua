@@ -46,6 +46,24 @@ tap.is(loads(plan), "up down left right", "a window of two: the first of them in
 plan:window{"right", "left"}
 tap.is(loads(plan), "up down left", "a second window")
 
+plan = fresh()
+plan:lane("p0", {warps = 1})
+plan:lane("c0", {warps = 4})
+for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
+plan:buffers{up = 2, down = 3, mid = 2}
+plan:fill_waits()
+tap.ok(plan:check(), "a plan with five loads")
+plan:window(ALL)
+tap.is(loads(plan), "up", "  and with a window")
+plan:fill_waits()
+tap.ok(plan:check(), "  what it said of the others is left out", plan:script())
+tap.ok(not plan:script():find "mid=", "  in its script, too")
+tap.ok(not pcall(plan.append, plan, "mid", {lane = "p0"}), "  but the others cannot be appended any more")
+plan:undo()
+plan:undo()
+tap.is(loads(plan), "up down left right mid", "  undone")
+tap.ok(plan:check(), "  all is there again")
+
 local function refused(what, pattern, edit, of, windows)
   local p = of or fresh()
   if windows then p:window(windows) end
