@@ -769,6 +769,29 @@ static int repeats_l(lua_State *L)
 	return 1;
 }
 
+/* core.windows(plan) -> {{load, ...}, ...}: windows that its loads may have (program_find_windows), with its tile */
+static int windows_l(lua_State *L)
+{
+	const struct graph *g = plan_present(L, "windows")->graph;
+	struct arena *a = scratch_push(L);
+	struct window *windows;
+	int count = program_find_windows(a, g->program, &windows), n = 0;
+
+	enter(L);
+	lua_newtable(L);
+	for (int i = 0; i < count; i++) {
+		if (!graph_has_window(a, g->program, &g->tiling, &windows[i]))
+			continue;
+		lua_createtable(L, windows[i].n, 0);
+		for (int k = 0; k < windows[i].n; k++) {
+			lua_pushstring(L, windows[i].names[k]);
+			lua_rawseti(L, -2, k + 1);
+		}
+		lua_rawseti(L, -2, ++n);
+	}
+	return 1;
+}
+
 void lua_open_plan(lua_State *L)
 {
 	static const luaL_Reg methods[] = {
@@ -790,7 +813,7 @@ void lua_open_plan(lua_State *L)
 		{ "back", plan_back_l }, { "is_at", plan_is_at_l }, { "set_path", set_path_l }, { "set_made_for", set_made_for_l },
 		{ "hash_of_file", hash_of_file_l }, { "set_loaded", set_loaded_l },
 		{ "become", plan_become_l }, { "edits", plan_edits_l }, { "join", plan_join_l },
-		{ "split", plan_split_l }, { "repeats", repeats_l }, { NULL, NULL } };
+		{ "split", plan_split_l }, { "repeats", repeats_l }, { "windows", windows_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ PLAN_CLASS, methods, fields, meta });
 	luaL_setfuncs(L, functions, 0);

@@ -224,6 +224,16 @@ local function complete(x)
   end
 end
 
+-- One load instead of several that read the same elements: each such, and all together.
+local function windows(x)
+  local list, all = core.windows(x.plan), {}
+  for i, loads in ipairs(list) do
+    all[i] = {"window", loads}
+    if #list > 1 then add(x, "loads read the same elements", {{"window", loads}}) end
+  end
+  if all[1] then add(x, "loads read the same elements", all) end
+end
+
 local function doubled(n) return {2 * n, n // 2} end
 local function wider(n, by) return {n + math.max(64, by), n - math.max(64, by)} end
 local function finer(n, by)
@@ -844,6 +854,7 @@ function changes.of(plan, now)
   rings(x, true)
   overlaps(x)
   complete(x)
+  windows(x)
   tiles(x, doubled, true)
   lanes(x)
   tiles(x, wider)

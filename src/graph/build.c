@@ -625,6 +625,14 @@ static enum err_code build(struct graph *g, const struct shaping *how, struct er
 	return OK;
 }
 
+bool graph_has_window(struct arena *a, const struct program *p, const struct tiling *t, const struct window *w)
+{
+	const struct program *q;
+	struct err e;
+
+	return program_window(a, p, t, w, 1, target_usual()->shared.chunk, &q, &e) == OK;
+}
+
 /* Copies of the names that a plan has for what shapes its graph. */
 static void keep_names(struct graph *g, const struct shaping *how)
 {

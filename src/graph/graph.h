@@ -147,6 +147,8 @@ struct graph {
 	struct grid *grids;		/* by phase */
 };
 
+/* Can the loads of the window be one load in tiles of that extent, and do they read anything twice? Scratch memory in `a`. */
+bool graph_has_window(struct arena *a, const struct program *p, const struct tiling *t, const struct window *w);
 /* how NULL: tasks and values as they are. ERR_INPUT names the axis, task or value; ERR_LIMIT if the
  * grid has more than 2^31 tiles. */
 NODISCARD enum err_code graph_build(struct mem *mem, const struct program *p,

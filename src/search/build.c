@@ -10,7 +10,6 @@
 #include "search/rings.h"
 #include "search/second_split.h"
 #include "search/task_groups.h"
-#include "target/target.h"
 
 /* The splits of the choice: that of its lanes, and what that leaves undivided. Returns how many: 0 if there is nothing to
  * split. */
@@ -47,13 +46,9 @@ static int find_windows(const struct space *s, const struct choice *c, struct wi
 {
 	int n = 0;
 
-	for (int i = 0; i < s->nwindows; i++) {
-		const struct program *p;
-		struct err e;
-
-		if (!program_window(s->a, s->program, &c->tiling, &s->windows[i], 1, target_usual()->shared.chunk, &p, &e))
+	for (int i = 0; i < s->nwindows; i++)
+		if (graph_has_window(s->a, s->program, &c->tiling, &s->windows[i]))
 			out[n++] = s->windows[i];
-	}
 	return n;
 }
 
