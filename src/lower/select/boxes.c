@@ -166,6 +166,31 @@ static bool leaves_tensors(const struct lowering *c, int phase)
 	return false;
 }
 
+static int64_t tensor_bits(const struct lowering *c, int tensor)
+{
+	return tensor_elements(c->p, tensor) * dtype_bits(c->p->tensors.v[tensor].type);
+}
+
+/* Is the tensor many times what the phase stores? Then its bytes leave L2 to what is there for longer. A phase that stores as much as it loads
+ * takes longer so. */
+static bool outweighs_stores(const struct lowering *c, int phase, int tensor)
+{
+	enum { TIMES = 16 };
+	int64_t stored = 0;
+
+	for (int t = 0; t < c->p->tensors.n; t++) {
+		bool stores = false;
+
+		for (int i = 0; i < c->g->tasks.n && !stores; i++) {
+			const struct stask *s = &c->g->tasks.v[i];
+
+			stores = s->phase == phase && s->kind == TASK_STORE && last_node_of(c->k, s)->ref == t;
+		}
+		stored += stores ? tensor_bits(c, t) : 0;
+	}
+	return tensor_bits(c, tensor) / TIMES >= stored;
+}
+
 /* The tensor dimension that the ring's row axis indexes, if it has one row axis; else NONE. */
 static int row_dimension(const struct lowering *c, const struct ring *r, const struct node *n)
 {
@@ -411,7 +436,8 @@ void select_boxes(struct lowering *c, const struct kentry *x, const struct ring 
 	o->u.boxes.ring = c->k->ring_of[r->buffer];
 	o->u.boxes.multicast = r->share != SHARE_NONE;
 	o->u.boxes.key = r->kept ? kept_key(c, x) : NULL;
-	o->u.boxes.once = !o->u.boxes.multicast && leaves_tensors(c, s->phase) && is_read_once(c, s, n);
+	o->u.boxes.once = !o->u.boxes.multicast && (leaves_tensors(c, s->phase) || outweighs_stores(c, s->phase, n->ref)) &&
+		is_read_once(c, s, n);
 	if (o->u.boxes.multicast)
 		add_shared_boxes(c, s, r, n, o);
 	for (int p = 0; p < r->boxes && r->by_rows; p++)
