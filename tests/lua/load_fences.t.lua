@@ -21,7 +21,7 @@ local program = mr.program("scaled", function(p)
 end)
 
 local function planned(o)
-  local plan = mr.plan(program(o.sizes or {m = 160, n = 256, k = 328}):graph{tile = {m = 64, n = 128, k = 64}}, mr.device "h200")
+  local plan = mr.plan(program(o.sizes or {m = 160, n = 256, k = 328}):graph{tile = {m = 64, n = o.k and 32 or 128, k = o.k or 64}}, mr.device "h200")
   plan:lane("p0", {warps = o.copying or 1})
   if o.apart then plan:lane("p1", {warps = o.copying or 1}) end
   plan:lane("c0", {warps = 4})
@@ -30,7 +30,8 @@ local function planned(o)
     if o.alone and t.name == "load_x" then lane = "c0" elseif o.apart and t.name == "load_b" then lane = "p1" end
     plan:append(t.name, {lane = lane})
   end
-  plan:buffers{x = 2, w = 2, g = 3, b = o.versions or 1}
+  local deep = o.k and 1 or 2
+  plan:buffers{x = deep, w = deep, g = 1 + deep, b = o.versions or 1}
   plan:grid{raster = "rows", group = 2, eus = o.eus or 2, cluster = o.cluster, along = o.along}
   plan:fill_waits()
   return plan
@@ -71,9 +72,13 @@ compare("two lanes that load", {apart = true}, "load_b load_g load_x store_c", "
 compare("a lane that loads with several warps", {copying = 4}, "load_b load_g load_x store_c", "add scale store_c")
 compare("one EU with all tiles", {eus = 1, versions = 2}, "load_b load_g load_x store_c", "add scale store_c")
 compare("a lane that computes loads, too", {alone = true}, "load_b load_g scale store_c", "add scale store_c")
-compare("clusters that share what threads read", {cluster = 2, along = "n", eus = 4}, "load_b scale store_c", "add scale store_c")
-compare("clusters that share all else", {cluster = 2, along = "m", eus = 4, sizes = {m = 256, n = 256, k = 328}},
-  "add load_x scale store_c", "add scale store_c")
+compare("clusters that share what threads read", {cluster = 2, along = "n", eus = 4}, "load_b load_g scale store_c", "add scale store_c")
+local shared = compare("clusters that share all else, but for what takes less time alone", {cluster = 2, along = "m", eus = 4,
+  sizes = {m = 256, n = 256, k = 328}}, "load_b load_g load_x store_c", "add scale store_c")
+local text = shared:compile{text = true}.source
+tap.ok(text:find("tma_load_all_2d", 1, true) and not text:find("tma_load_all_1d(s", 1, true), "  that is the gains and the bias")
+compare("gains of more bytes than a fence is worth", {cluster = 2, along = "m", eus = 4, k = 576, sizes = {m = 256, n = 64, k = 1152}},
+  "load_b load_x scale store_c", "add scale store_c")
 compare("a lane whose threads copy, too", {copying = 4, sizes = {m = 160, n = 256, k = 327}}, "add load_w load_x scale store_c")
 
 ---- texts without them ----------------------------------------------------------
