@@ -234,7 +234,8 @@ static void print_pack(struct print *c, const struct role_op *o)
 	const char *pack = o->u.pack.short_nans ? "short_bf16" : dtype_name(o->u.pack.type);
 
 	if (o->u.pack.rounds > 1) {
-		put(c, "%sEACH(round, %d) %s{", each(c, f, "b"), frag_groups(f) / (o->u.pack.groups * o->u.pack.rounds), each(c, f, "h"));
+		put(c, "%sEACH(round, %d) %s{", each(c, f, "b"), frag_groups(f) / (o->u.pack.groups * o->u.pack.rounds),
+			each(c, f, "h"));
 		begin_reads(c, o->u.pack.value);
 		put(c, "\tconst int first = %d * round;", o->u.pack.groups * o->u.pack.rounds);
 		put_wide_reads(c, "\t", true);

@@ -20,11 +20,13 @@ enum {
 	LOAD_WARPS = 4,			/* that copy, to start from */
 	SMALLER_MOST = 400,		/* candidates of smaller shapes, with products on one unit, that an EU may hold, ... */
 	TOO_LARGE_MOST = 4000,		/* ... and of those that it does not, which take no time but that of a graph */
+	MORE_TRIALS = 200,		/* behind a plan that is much better, whatever the limit */
 };
 
 #define MEASURED 1.25			/* of the best time: slower plans are not the best when measured */
 #define FAR 1.25			/* of the best time: no order makes slower plans the best */
 #define NEAR 1.03			/* of the best time: what seems so fast is worth a climb */
+#define MUCH_BETTER 0.05		/* of the best time, to go on behind the limit */
 #define EQUAL 0.002			/* relative: times nearer than this are equal to the model */
 
 enum policy_phase { PHASE_STARTS, PHASE_AHEAD, PHASE_SMALLER, PHASE_CLIMB };
@@ -183,10 +185,20 @@ static int add_candidate(struct search *s, const struct choice *c, bool *known)
 	return i;
 }
 
+/* A search that finds much better plans as it comes to its limit has not arrived: it may go on, as long as it finds them. */
+static void go_on(struct search *s, double seconds, double before)
+{
+	if (seconds < (1 - MUCH_BETTER) * before && s->ev.simulated + MORE_TRIALS > s->most)
+		s->most = s->ev.simulated + MORE_TRIALS;
+}
+
 static void note_best(struct search *s, int i)
 {
-	if (s->best == NONE || tried_is_better(&s->tried.v.v[i], &s->tried.v.v[s->best]))
-		s->best = i;
+	if (s->best != NONE && !tried_is_better(&s->tried.v.v[i], &s->tried.v.v[s->best]))
+		return;
+	if (s->best != NONE)
+		go_on(s, s->tried.v.v[i].seconds, s->tried.v.v[s->best].seconds);
+	s->best = i;
 }
 
 /* Variants of a candidate that shared memory does not hold: stores by threads, which need no staging there, and then

@@ -16,7 +16,7 @@
 #include "search/space.h"
 #include "sim/sim.h"
 
-enum { SEARCH_TRIALS_MAX = 900 };	/* after so many on a matrix unit the search ends */
+enum { SEARCH_TRIALS_MAX = 900 };	/* after so many on a matrix unit the search ends (go_on of search.c) */
 
 struct search;
 
