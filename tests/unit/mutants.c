@@ -349,6 +349,8 @@ int main(void)
 		"{m=64, n=64, k=32}, 'squares', 'convert', 2, {x=2, g=2, w=2})", "writes 'squares' while 'mma'");
 	check_plan_of("conv2d", "return simple(mr.examples.conv2d{n=1, c=64, h=8, w=8, k=64, r=1, "
 		"s=3, pad=1}, {c=64, k=64, r=1, s=1})");
+	check_plan_of("gemm, columns kept", "local p = simple(mr.examples.gemm{m=192, n=64, k=64}, {m=64, n=64, k=32}, {a=2, b=2}) "
+		"p:grid{keep=3, along='m'} return p");
 	check_plan_of("matmul_sum", "return simple(mr.examples.matmul_sum{m=64, n=128, k=64}, "
 		"{m=64, n=64, k=32})");
 	check_plan_of("gemm, copied by threads", "return simple(mr.examples.gemm{m=64, n=64, k=68}, "

@@ -486,9 +486,60 @@ static void test_taken(void)
 	bench_close(&b);
 }
 
+/* The first copy below that leaves out what its slot has; NULL. */
+static struct role_op *find_kept(const struct role_body *b)
+{
+	struct role_op *found = NULL;
+
+	for (int i = 0; i < b->v.n && !found; i++) {
+		struct role_op *o = b->v.v[i];
+
+		if (o->what == DO_LOAD_BOXES && o->u.boxes.key)
+			return o;
+		if (role_is_region(o->what))
+			found = find_kept(&o->u.region.body);
+	}
+	return found;
+}
+
+/* Copies that are left out: what says which bytes a slot has. */
+static void test_kept(void)
+{
+	struct role_op *o = NULL;
+	const struct num *key;
+	struct role_ring *ring;
+	int64_t words;
+	struct bench b;
+
+	bench_open(&b, "local p = gemm({m=320, n=128, k=64}, {m=64, n=64, k=32}, 2, 1) p:grid{eus=3, keep=5, along='m'} return p", 0);
+	for (int i = 0; i < b.k->role->roles.n && !o; i++)
+		o = find_kept(&b.k->role->roles.v[i].body);
+	ok(o && !check_kernel(&b, NULL, &b.e), "copies that are left out");
+	bench_data(&b);
+	ok(!bench_run(&b, &b.was, true), "... run on the CPU");
+	key = o->u.boxes.key;
+	o->u.boxes.key = num_const(&b.arena, 1);
+	ok(check_kernel(&b, NULL, &b.e), "... the same number for all bytes: refused");
+	o->u.boxes.key = num_make(&b.arena, NUM_ADD, key, num_const(&b.arena, -1));
+	ok(check_kernel(&b, NULL, &b.e), "... 0, which is what words are at first: refused");
+	o->u.boxes.key = NULL;
+	ok(check_kernel(&b, NULL, &b.e), "... a copy that leaves the word as it is: refused");
+	o->u.boxes.key = key;
+	ring = &b.k->role->rings.v[o->u.boxes.ring];
+	words = ring->words;
+	ring->words = b.k->role->flags.v[0].offset;
+	ok(check_kernel(&b, NULL, &b.e), "... words in the memory of a flag: refused");
+	ring->words = 0;
+	ok(check_kernel(&b, NULL, &b.e), "... slots without words: refused");
+	ring->words = words;
+	ok(!check_kernel(&b, NULL, &b.e), "... as it was: accepted");
+	bench_close(&b);
+}
+
 int main(void)
 {
 	test_taken();
+	test_kept();
 	check_states_of("all states of a gemm, five iterations",
 		"return gemm({m=128, n=128, k=160}, {m=64, n=64, k=32}, 2, 1)", 1, 5, true);
 	check_states_of("all states of a gemm, three tiles",
