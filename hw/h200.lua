@@ -37,6 +37,8 @@ return {
       rate = 4.553e12,              -- calibrated, +- 0.5 %: reads once
       uneven = 0.041,               -- tiles by a counter gained 2.4, 3.0 and 4.3 % of a copy, rmsnorm and gelu of 8192 x
                                     -- 8192, of whose tiles 27 of 31 are taken so; measured, tests/perf/dynamic.lua
+      switching = 0.345,            -- kernels that read and write: of the bytes 0, 11, 20, 33 and 50 % written 4.48, 4.18,
+                                    -- 4.08, 3.88 and 3.82 TB/s; only written 4.51; measured
       latency = 923.5,              -- calibrated, +- 0.3 %: requests a chunk when it has the one before
     },
     l2 = {

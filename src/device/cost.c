@@ -112,9 +112,16 @@ static double add_rate(const struct vdevice *d, const struct work *w, double *of
 	return d->l2_add_eu_rate;
 }
 
+/* A bus that has read takes a while before it can write, and the other way round. If requests come in any order, a byte is behind one
+ * of the other kind with probability 2 w (1 - w). */
+double device_switching(const struct vdevice *d, double written)
+{
+	return 1 + d->global_switching * 2 * written * (1 - written);
+}
+
 /* Cycles of the EU's share of L2 and of device memory. L2: bytes / min(rate of one EU or of its threads, the EU's
  * share of the device's rate, which is less where EUs of clusters load at different positions of a loop). Device memory:
- * bytes * unique_share / its share of that rate, which is in seconds.
+ * bytes * unique_share / its share of that rate, which is in seconds and less where reads and writes mix.
  * The two are pipelined, so the slower one counts. Bytes that EUs of a cluster share leave L2 once for all of
  * them, but each EU receives all of them. Sums that device memory has are read there and written back. */
 static void memory_cycles(const struct vdevice *d, const struct work *w, int warps, struct pace pace, struct cost *c)
@@ -125,7 +132,7 @@ static void memory_cycles(const struct vdevice *d, const struct work *w, int war
 	if (w->adds)
 		own = fmin(own, add_rate(d, w, &of_device));
 	double l2 = fmin(own, sharers(w) * of_device * longer / pace.active);
-	double global = d->global_rate * (1 + pace.regained) / pace.clock_hz / pace.active;
+	double global = d->global_rate * (1 + pace.regained) / device_switching(d, pace.written) / pace.clock_hz / pace.active;
 	double bytes = positive(w->global_bytes);
 
 	c->l2 = bytes / l2;

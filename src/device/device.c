@@ -67,6 +67,7 @@ static const struct field device_fields[] = {
 	D("memory.global.bytes", BYTES, global_bytes, 1, 0x1p50, "B", "device memory"),
 	D("memory.global.rate", NUM, global_rate, 1, 1e18, "B/s", "of the device"),
 	D("memory.global.uneven", NUM, global_uneven, 0, 0.5, "", "of the rate, that EUs which take tiles by a counter have in addition"),
+	D("memory.global.switching", NUM, global_switching, 0, 10, "", "share by which a byte takes longer behind one of the other kind: read, written"),
 	D("memory.global.latency", NUM, global_latency, 0, 1e9, "cycles", "of a read"),
 	D("memory.l2.bytes", BYTES, l2_bytes, 1, 0x1p50, "B", "cache that all EUs share"),
 	D("memory.l2.rate", NUM, l2_rate, 1e-3, 1e9, "B/cycle", "of the device"),
@@ -509,6 +510,7 @@ static void use_defaults(struct vdevice *d)
 	use_default(&d->l2_again, 0);
 	use_default(&d->cluster_seconds, 0);
 	use_default(&d->global_uneven, 0);
+	use_default(&d->global_switching, 0);
 	use_default(&d->drain_cost, d->wait_cost);
 	use_default(&d->uncertainty_products, 0);
 	use_default(&d->uncertainty_other, 0);

@@ -98,6 +98,7 @@ struct vdevice {
 	double global_rate;		/* bytes per second, of the device */
 	double global_uneven;		/* the share of it that is lost, as some EUs get less than others and end last; EUs that
 					 * take tiles by a counter have it */
+	double global_switching;		/* share by which a byte takes longer behind one of the other kind: read, written */
 	double global_latency;		/* cycles */
 	int64_t l2_bytes;
 	double l2_rate;			/* bytes per cycle, of the device */
@@ -192,7 +193,12 @@ struct pace {
 	int active;
 	double clock_hz;
 	double regained;		/* by which share device memory is faster, as EUs take tiles by a counter (global_uneven) */
+	double written;			/* which share of the bytes that device memory moves is written */
 };
+
+/* How much longer device memory takes for bytes of which the share `written` is written than for reads alone. */
+double device_switching(const struct vdevice *d, double written);
+
 /* The cost of the work on sEU `seu`, which must be able to execute it, for a lane of `warps` warps. */
 struct cost device_cost(const struct vdevice *d, int seu, const struct work *w, int warps, struct pace pace);
 

@@ -176,6 +176,27 @@ double graph_bytes(const struct graph *g)
 	return sum;
 }
 
+double graph_stored_bytes(const struct graph *g)
+{
+	const struct program *p = g->program;
+	double sum = 0;
+
+	for (int t = 0; t < p->tensors.n; t++) {
+		double all = (double)dtype_bytes(p->tensors.v[t].type, (size_t)tensor_elements(p, t)), stored = 0;
+
+		for (int i = 0; i < g->tasks.n; i++) {
+			const struct stask *s = &g->tasks.v[i];
+			const struct task *of = &p->tasks.v[s->task];
+			const struct node *n = of->nodes.n ? &p->nodes.v[of->nodes.v[of->nodes.n - 1]] : NULL;
+
+			if (s->kind == TASK_STORE && n && n->ref == t && !s->work.adds)
+				stored += s->work.global_bytes * graph_all_runs(g, s);
+		}
+		sum += fmin(all, stored);
+	}
+	return sum;
+}
+
 const char *edge_kind_name(enum edge_kind k)
 {
 	static const char *const names[] = { "flow", "anti", "output" };

@@ -213,6 +213,8 @@ int graph_common_loop(const struct graph *g, int a, int b);
  * different indices are taken to differ, as far as the tensor has so many. */
 double graph_flops(const struct graph *g);
 double graph_bytes(const struct graph *g);
+/* The part of them that is stored, but for additions, which may stay in L2. */
+double graph_stored_bytes(const struct graph *g);
 const char *edge_kind_name(enum edge_kind k);
 const char *task_kind_name(enum task_kind k);
 

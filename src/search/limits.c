@@ -43,6 +43,14 @@ double limit_in_steps(double seconds)
 	return ceil(log(seconds) / log(STEP));
 }
 
+/* Seconds of device memory, which no plan needs less of: more reads take longer, and so do more writes. */
+static double memory_seconds(const struct space *s, const struct graph *g, double rate)
+{
+	double bytes = graph_bytes(g);
+
+	return bytes > 0 ? bytes * device_switching(s->device, graph_stored_bytes(g) / bytes) / rate : 0;
+}
+
 static double seconds_at_rate(const struct space *s, const struct choice *c, const struct graph *g, double rate)
 {
 	const struct program *p = s->program;
@@ -52,7 +60,7 @@ static double seconds_at_rate(const struct space *s, const struct choice *c, con
 
 	for (int ph = 0; ph < p->phases.n; ph++)
 		cycles += phase_cycles(s, c, g, ph, &sum);
-	return launches + fmax(cycles / device_clock(d, &sum, cycles, launches, &watts), graph_bytes(g) / rate);
+	return launches + fmax(cycles / device_clock(d, &sum, cycles, launches, &watts), memory_seconds(s, g, rate));
 }
 
 double limit_seconds(const struct space *s, const struct choice *c, const struct graph *g)
@@ -79,7 +87,7 @@ double limit_traffic(const struct graph *g)
 
 double limit_memory_seconds(const struct space *s, const struct graph *g)
 {
-	return phases_launched(g, target_of(s->device)) * s->device->launch_seconds + graph_bytes(g) / s->device->global_rate;
+	return phases_launched(g, target_of(s->device)) * s->device->launch_seconds + memory_seconds(s, g, s->device->global_rate);
 }
 
 /* The matrix unit of a product; NULL: the work is no product, or threads multiply. */

@@ -595,12 +595,30 @@ double *traffic_copied(struct arena *a, const struct plan *p, int phase, const s
 	return out;
 }
 
+/* Which share of the bytes that device memory moves in the phase is written. */
+static double written_share(const struct plan *p, int phase, const struct fetched *f)
+{
+	double read = 0, written = 0;
+
+	for (int i = 0; i < p->entries.n; i++) {
+		const struct stask *s = &p->graph->tasks.v[p->entries.v[i].task];
+		const struct fetched *x = &f[p->entries.v[i].task];
+		double bytes = s->phase == phase && s->work.global_bytes > 0 ?
+			s->work.global_bytes * graph_all_runs(p->graph, s) * fmin(x->share * fmax(x->times, 1), 1) : 0;
+
+		read += s->kind == TASK_LOAD || s->work.adds ? bytes : 0;
+		written += s->kind == TASK_STORE ? bytes : 0;
+	}
+	return written > 0 ? written / (read + written) : 0;
+}
+
 struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phase,
 	const struct fetched *f, const double *copied, const struct price *price, struct pace pace)
 {
 	struct entry_cost *out = ARENA_ARRAY(a, p->entries.n, struct entry_cost);
 	struct cluster c = plan_cluster(p, phase);
 
+	pace.written = written_share(p, phase, f);
 	for (int i = 0; i < p->entries.n; i++) {
 		const struct entry *en = &p->entries.v[i];
 		struct work work = p->graph->tasks.v[en->task].work;

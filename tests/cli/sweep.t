@@ -71,6 +71,6 @@ judges unseen-h200.jsonl '3.8 5.2 2.6 88'
 # Plans that searches found: the model flatters them.
 "$MILLRACE" tests/perf/sweep.lua judge tests/perf/searched-h200.jsonl >"$T/out" 2>&1
 t_is 'searched-h200.jsonl is judged' $? 0
-tail -n 1 "$T/out" | tr -d ',%;+' | awk '{ exit !($3 > 0 && $3 <= 6 && $5 <= 25 && -$NF <= 4.5) }'
+tail -n 1 "$T/out" | tr -d ',%;+' | awk '{ exit !($3 > 0 && $3 <= 5.2 && $5 <= 25 && -$NF <= 2) }'
 t_is "... and is as near as it was: $(tail -n 1 "$T/out")" $? 0
 t_done

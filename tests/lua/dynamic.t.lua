@@ -226,16 +226,7 @@ p:grid{dynamic = true}
 tap.ok(p:simulate().seconds < before, "uneven tiles in order go to EUs as they come free", p:simulate().seconds, before)
 
 -- Rows, of which device memory is the limit: what the device says that EUs lose as they end one after the other.
-local function with_uneven(share)
-  local text = assert(io.open((os.getenv "MILLRACE_HOME" or dir .. "../..") .. "/hw/h200.lua")):read "a"
-  local path = os.tmpname()
-  local f <close> = assert(io.open(path, "w"))
-  assert(f:write((text:gsub("uneven = [%d.]+", "uneven = " .. share))))
-  f:close()
-  local d = mr.device(path)
-  os.remove(path)
-  return d
-end
+local changed_device = dofile(dir .. "lib/changed_device.lua")
 local scaled = mr.program("scaled", function(p)
   local m, n = p:axes("m", "n")
   local x = p:load("load_x", p:input("X", {m, n}))
@@ -243,7 +234,7 @@ local scaled = mr.program("scaled", function(p)
 end):bind{m = 8192, n = 8192}
 local gain = {}
 for _, share in ipairs{0, 0.041, 0.2} do
-  local d = with_uneven(share)
+  local d = changed_device("h200", {["uneven = [%d.]+"] = "uneven = " .. share})
   local usual, counted = mr.search(scaled, d, {measure = false, dynamic = false}), mr.search(scaled, d, {measure = false})
   gain[share] = 1 - counted.seconds / usual.seconds
   tap.ok(not statements(usual.plan):find "dynamic", ("a search with dynamic=false takes no counter, %g"):format(share), statements(usual.plan))

@@ -88,7 +88,7 @@ local by_hand = two_phases.by_hand()
 like(by_hand:suggest(), "^none of %d+ changes tried would take 0%.5 %% less time; plan:improve%(%) tries " ..
   "them one after the other, and together; nor is any of %d+ plans of a search faster, and plan:improve%(%) lets it try more$", "no change helps, nor does a short search")
 r = by_hand:improve()
-local searched = mr.search(by_hand.graph.program, "h200", {measure = false})
+local searched = mr.search(by_hand.graph.program, two_phases.device, {measure = false})
 ok(r.seconds <= searched.timeline.seconds * 1.01 and r.gain > 0.15, "  improve() is as fast as a search", r.seconds, searched.timeline.seconds)
 ok(not tostring(r):find "II %d+ %->", "  no II is compared with that of another tile")
 

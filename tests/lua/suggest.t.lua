@@ -192,7 +192,7 @@ is(plan:improve{trials = 1}.changes[1].change, plan:suggest()[1].text, "  and im
 plan = planned(gated, narrow, {lanes = fast.lanes})
 plan:move({"gate", "store_c"}, {lane = "e0"})
 is(plan:suggest()[1].text, 'plan:move({"gate", "store_c"}, {lane="c0"})', "an epilogue on another lane comes back")
-plan = planned(residual{m = 2048, n = 2048, k = 1024}, {m = 128, n = 256, k = 128}, {lanes = fast.lanes})
+plan = planned(residual{m = 2048, n = 2048, k = 2048}, {m = 128, n = 256, k = 128}, {lanes = fast.lanes})
 like(plan:suggest()[1].text, "^plan:propagate{k=%d+}; plan:buffers{w=%d+, x=%d+}$", "shorter tiles and deeper rings, where neither helps alone")
 
 ---- one repair for one problem ----------------------------------------------------------------------------

@@ -39,6 +39,7 @@ static const struct given sm[] = {
 	{ "memory.global.rate", 4e12, NULL },	/* 40 B/cycle for each of 100 SMs */
 	{ "memory.global.latency", 700, NULL },
 	{ "memory.global.uneven", 0.25, NULL },
+	{ "memory.global.switching", 0.5, NULL },
 	{ "memory.l2.bytes", 5e7, NULL },
 	{ "memory.l2.rate", 4800, NULL },	/* 48 B/cycle for each of 100 SMs */
 	{ "memory.l2.eu_rate", 64, NULL },
@@ -395,6 +396,10 @@ static void test_copy(const struct vdevice *d)
 		"all from device memory at 40 B a cycle");
 	is_near(device_cost(d, TMA, &w, 1, (struct pace){ .active = 100, .clock_hz = 1e9, .regained = 0.25 }).global, 49152 / 50.0, 1e-9,
 		"device memory is as much faster as tiles by a counter make it");
+	is_near(device_cost(d, TMA, &w, 1, (struct pace){ .active = 100, .clock_hz = 1e9, .written = 0.5 }).global, 1.25 * 49152 / 40.0,
+		1e-9, "... and slower where every second byte is written");
+	is_near(device_switching(d, 0.2), 1.16, 1e-9, "... and less so where one of five is");
+	is_near(device_switching(d, 1), 1, 0, "what is only written takes no longer than what is only read");
 	is_near(device_cost(d, TMA, &w, 1, PACE(1)).memory, 768, 1e-9, "alone: as fast as an EU draws");
 	w.unique_share = 0;
 	is_near(device_cost(d, TMA, &w, 1, PACE(100)).l2, 1024, 1e-9, "all EUs: their share of L2's rate");

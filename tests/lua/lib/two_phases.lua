@@ -1,6 +1,10 @@
 -- A product whose rows a second phase normalises, and a plan of it to which changes of one decision lead, with which changes end: a search
 -- finds a plan that is a sixth faster.
 local mr = require "millrace"
+local changed_device = dofile((arg[0]:match "^(.*/)" or "./") .. "lib/changed_device.lua")
+
+-- An H200 whose memory takes reads and writes in any order: what is stored between the phases leaves the gain as it is.
+local device = changed_device("h200", {["switching = [%d.]+"] = "switching = 0"})
 
 local program = mr.program("product_softmax", function(p)
   local m, n, k = p:axes("m", "n", "k")
@@ -27,10 +31,10 @@ local program = mr.program("product_softmax", function(p)
   end)
 end)
 
-local two_phases = {}
+local two_phases = {device = device}
 
 function two_phases.plan(tile)
-  local plan = mr.plan(program{m = 4096, n = 4096, k = 2048}:graph{tile = tile}, mr.device "h200")
+  local plan = mr.plan(program{m = 4096, n = 4096, k = 2048}:graph{tile = tile}, device)
   for _, task in ipairs(plan.tasks) do plan:append(task.name) end
   plan:fill_waits()
   return plan
