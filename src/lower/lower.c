@@ -238,7 +238,8 @@ static int64_t words_read_apart(const struct kernel *k, const struct layout_choi
 }
 
 /* The layouts of a phase without products, that with the fewest words of a thread for its largest value first, and of
- * those with as many that in which reductions exchange least, and rows of windows are in one thread. A thread has more neighbours where that takes no more
+ * those with as many that in which reductions exchange least, and rows of windows are in one thread.
+ * A thread has more neighbours where that takes no more
  * words. Rows over all warps of a lane need the same number of warps, more than one, in all lanes that compute. Returns
  * how many there are. */
 static int order_layouts(struct mem *mem, const struct plan *p, int phase, struct layout_choice *order)

@@ -361,7 +361,8 @@ static enum err_code read_swap(struct history *h, const struct record *r, struct
 
 static struct shaping shaping_of(const struct shapings *x)
 {
-	return (struct shaping){ .windows = x->windows.v, .nwindows = x->windows.n, .split_offs = x->split_offs.v, .nsplit_offs = x->split_offs.n, .fetches = x->fetches.v,
+	return (struct shaping){ .windows = x->windows.v, .nwindows = x->windows.n,
+		.split_offs = x->split_offs.v, .nsplit_offs = x->split_offs.n, .fetches = x->fetches.v,
 		.nfetches = x->fetches.n, .directs = x->directs.v, .ndirects = x->directs.n, .swaps = x->swaps.v, .nswaps = x->swaps.n,
 		.splits = x->splits.v,
 		.nsplits = x->splits.n, .aliases = x->aliases.v, .naliases = x->aliases.n };

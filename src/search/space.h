@@ -130,11 +130,13 @@ struct space {
 	struct variant variants[2];	/* by choice.split_off */
 };
 
-/* Find the space, in `a`. want: NULL, or what the caller asks for. windows: of loads, which are borrowed. *graph is NULL when this returns; if `a` runs out of
+/* Find the space, in `a`. want: NULL, or what the caller asks for. windows: of loads, which are borrowed.
+ * *graph is NULL when this returns; if `a` runs out of
  * memory and the caller is left by a jump, it must free the graph that *graph then points to. ERR_INPUT if extents are
  * wanted of an axis that is not tiled. */
 NODISCARD enum err_code space_init(struct space *s, struct arena *a, struct mem *mem,
-	const struct program *p, const struct vdevice *d, const struct wanted *want, struct window *windows, int nwindows, struct graph **graph,
+	const struct program *p, const struct vdevice *d, const struct wanted *want, struct window *windows, int nwindows,
+	struct graph **graph,
 	struct err *e);
 
 /* Does a tile load anything ahead of the loops of a phase, or behind one? */
