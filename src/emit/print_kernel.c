@@ -75,7 +75,7 @@ static void put_start(struct print *c, bool waits)
 		put(c, "LAST_PHASE_WAIT();");
 	/* Behind that wait: further phases load inputs without one of their own. All blocks are there at once, so a block of what is launched
 	 * next cannot keep one of them out. */
-	if (waits || !c->r->last)
+	if ((waits && !c->r->ends_at_once) || !c->r->last)
 		put(c, "NEXT_PHASE_MAY_BEGIN();");
 }
 

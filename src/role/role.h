@@ -617,6 +617,7 @@ struct role_program {
 	int ncounters;
 	int64_t counters;
 	bool first, last;		/* of the program's phases */
+	bool ends_at_once;		/* what is launched behind it begins only when all blocks have ended */
 	struct num_names names;
 	const char *const *tasks;	/* names of sTasks */
 	VEC(struct role_tensor) tensors;

@@ -4,6 +4,8 @@
 #include "verify/verify.h"
 #include "role/live.h"
 
+#define LOADED_AGAIN 2.0		/* how often the least are loaded */
+
 /* Does the phase add to the tensor? */
 static bool is_added_to(const struct lowering *c, int tensor)
 {
@@ -207,6 +209,20 @@ static void add_counters(struct kernel *k, struct role_program *r)
 	k->shared_bytes = r->shared_bytes = r->counters + r->ncounters * ROLE_COUNTER_BYTES;
 }
 
+/* Does each block have one tile, and L2 bring each byte to several of them? Then blocks that begin together load the same at the same
+ * time from near each other. Those of a next launch that may begin would begin one by one, wherever an EU comes free: 333 x 4096 x 4096
+ * takes 5 % longer so on an H200, where products of more tiles gain 5 %. */
+static bool is_placed(const struct kernel *k)
+{
+	const struct graph *g = k->plan->graph;
+	double tiles = (double)g->grids[k->phase].total, bytes = 0;
+
+	for (int i = 0; i < g->tasks.n; i++)
+		if (g->tasks.v[i].phase == k->phase && g->tasks.v[i].kind == TASK_LOAD)
+			bytes += g->tasks.v[i].work.global_bytes * graph_runs(g, g->tasks.v[i].loop, NONE);
+	return tiles <= plan_eus(k->plan, k->phase) && bytes * tiles > LOADED_AGAIN * graph_bytes(g);
+}
+
 enum err_code lower_body(struct kernel *k, struct err *e)
 {
 	struct lowering c = { .k = k, .plan = k->plan, .g = k->plan->graph, .p = k->plan->graph->program,
@@ -225,6 +241,7 @@ enum err_code lower_body(struct kernel *k, struct err *e)
 	c.r->shared_bytes = k->shared_bytes;
 	c.r->first = k->phase == 0;
 	c.r->last = k->phase + 1 == c.p->phases.n;
+	c.r->ends_at_once = c.r->last && is_placed(k);
 	c.r->taken = k->taken;
 	c.r->begins = k->ncarry_starts;
 	c.r->stamp_words = k->traced.words;
