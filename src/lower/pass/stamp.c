@@ -92,7 +92,8 @@ static void stamp_op(struct lowering *c, struct role_op *o)
 		stamp_body(c, &o->u.region.body, o->what == DO_TILES || tile_loop, step || o->what == DO_TILES);
 }
 
-/* bases: a tile begins, and iterations of loops within loops are counted from there. */
+/* tile: of a tile; bases: a tile begins, and iterations of loops within loops are counted from there. A step of the tile
+ * loop that is an sTask alone has none. */
 static void stamp_body(struct lowering *c, struct role_body *b, bool tile, bool bases)
 {
 	struct role_body *outer, old = reopen_body(c, b, &outer);
@@ -105,7 +106,7 @@ static void stamp_body(struct lowering *c, struct role_body *b, bool tile, bool 
 			begun = true;
 			if (tile)
 				add_op(c, DO_STAMPS_TILE);
-			for (int l = 0; l < c->p->loops.n && bases && what != DO_TASK; l++)
+			for (int l = 0; l < c->p->loops.n && bases && (tile || what != DO_TASK); l++)
 				if (c->p->loops.v[l].phase == c->k->phase && c->p->loops.v[l].parent != NONE)
 					add_let(c, VAR_TILE_BASE, l, V(c, VAR_BASE, l));
 		}
