@@ -536,7 +536,7 @@ static int verify_begin_l(lua_State *L)
 static int verify_l(lua_State *L)
 {
 	const struct built *b = check_on_device(L, 1), *other = lua_isnoneornil(L, 2) ? NULL : check_on_device(L, 2);
-	const struct program *p = b->graph->program;
+	const struct program *p = b->graph->source;
 	struct compile_job job;
 	struct verified_by by;
 	struct verified *found;

@@ -667,7 +667,7 @@ enum err_code graph_build(struct mem *mem, const struct program *p, const struct
 	enum err_code code;
 
 	*out = ARENA_OWNER(mem, struct graph);
-	(*out)->program = p;
+	(*out)->program = (*out)->source = p;
 	(*out)->tiling = *t;
 	how = how ? how : &plain;
 	keep_names(*out, how);

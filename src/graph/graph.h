@@ -126,6 +126,7 @@ int split_all(const struct program *p, const struct shaping *how, int axis, int 
 struct graph {
 	struct arena arena;
 	const struct program *program;	/* borrowed, outlives the graph; with windows, split_offs, fetches, directs and swaps applied */
+	const struct program *source;	/* borrowed; the program without these: what the plan is to compute */
 	struct window *windows;		/* whose loads are one load; names alone */
 	int nwindows;
 	const char **split_offs;	/* of its last tasks but nfetches, which are split off from others: the values' names */

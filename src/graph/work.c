@@ -343,6 +343,7 @@ const struct graph *graph_at_sizes(struct arena *a, const struct graph *g, const
 	struct graph *s = arena_copy(a, g, 1, sizeof(*g));
 
 	s->program = s->extents.program = program_at_sizes(a, g->program, sizes);
+	s->source = g->source == g->program ? s->program : program_at_sizes(a, g->source, sizes);
 	find_trips(a, s);
 	return s;
 }

@@ -184,6 +184,27 @@ verify: limit is a number of seconds above 0
 verify: limit is a number of seconds above 0
 true	table$'
 
+# Outputs are compared with what the program says, whatever the plan makes of its loads.
+cat >"$T/window.lua" <<'E'
+local core = require "millrace.core"
+local filter = mr.program("filter", function(p)
+  local n, c = p:axes("n", "c")
+  local X, Y = p:input("X", {n, c}), p:output("Y", {n, c})
+  local a, b = p:load("a", X, {n - 1, c}), p:load("b", X, {n + 1, c})
+  Y:store("store_y", p:task("add", function() return a * b end))
+end):bind{n = 256, c = 64}
+local plan = mr.plan(filter:graph{tile = {n = 16, c = 64}}, mr.device "h200")
+if arg[1] == "window" then plan:window{"a", "b"} end
+for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+plan:fill_waits()
+print(pcall(core.verify, plan:compile(), nil, {tiles = 8}))
+E
+for how in plain window; do
+	XDG_CACHE_HOME="$T/compared" t_cmd "a plan's outputs, $how" 0 "$MILLRACE" "$T/window.lua" "$how"
+	t_like '  are compared' "$(<"$T/out")" '^true	table'
+done
+t_is '  two kernels, one reference and what makes inputs are compiled' "$(find "$T/compared" -name '*.cubin' | wc -l)" 4
+
 FAKE_CUDA_KERNELS="$b2=500 $b3=hang" t_cmd 'one that hangs' 0 "$MILLRACE" -e "dofile '$T/plans.lua'
 	plans[4], plans[5], plans[6], plans[7] = nil try()"
 t_like '  costs itself' "$(<"$T/out")" "3	failed	nil	'gemm_main' did not finish within 0.5 s"
