@@ -6,7 +6,7 @@
 #include "search/sides.h"
 
 enum {
-	STARTS_MAX = 4096,
+	STARTS_MAX = 16384,		/* combinations of extents and lanes */
 	DEPTH_MAX = 8,			/* of loaded rings; a lane that still waits then waits for something else */
 	DEPTH_FINER = 16,		/* ... of the best plan's */
 	LOAD_WARPS_MOST = 16,

@@ -97,8 +97,7 @@ enum err_code search_new(struct mem *mem, const struct program *p, const struct 
 		return OK;
 	TRY(space_init(&s->space, &s->arena, mem, p, d, want, windows, s->nwindows, &s->ev.graph, e));
 	space_starts(&s->space, &s->arena, &s->batch);
-	if (!s->space.has_products)
-		starts_choose(&s->space, &s->arena, &s->ev.graph, &s->batch);
+	starts_choose(&s->space, &s->arena, &s->ev.graph, &s->batch);
 	return OK;
 }
 
@@ -610,6 +609,7 @@ static bool begin_second(struct search *s)
 	s->nstarts = s->start = s->idle = s->coordinate = 0;
 	s->batch.v.n = s->next = 0;
 	space_starts(&s->space, &s->arena, &s->batch);
+	starts_choose(&s->space, &s->arena, &s->ev.graph, &s->batch);
 	return s->batch.v.n > 0;
 }
 

@@ -220,15 +220,41 @@ void sides_find(struct space *s, struct graph **graph)
 		choose_splits(s, &s->sides[i], graph);
 }
 
+/* Has a product rows along both axes, or columns? */
+static bool are_together(const struct program *p, int a, int b)
+{
+	bool together = false;
+
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+
+		for (int k = 0; k < 2 && n->op == OP_MMA && n->task != NONE && node_has_axis(n, a) && node_has_axis(n, b); k++)
+			together |= node_has_axis(&p->nodes.v[n->arg[k]], a) && node_has_axis(&p->nodes.v[n->arg[k]], b);
+	}
+	return together && !are_opposite(p, a, b);
+}
+
+/* The dimension whose extent makes up for one of d's: the k-th other one of its side; or, of short axes, the space's k-th, if it is one.
+ * NULL: there is none. */
+static const struct dim *partner(const struct space *s, const struct dim *d, int k)
+{
+	const struct dim *x = &s->dims[k];
+
+	if (d->side)
+		return k < d->side->n - 1 ? &s->dims[d->side->dim[k < d->at ? k : k + 1]] : NULL;
+	return d->is_short && x->is_short && x != d && are_together(s->program, d->axis, x->axis) ? x : NULL;
+}
+
 bool sides_exchange(const struct space *s, const struct dim *d, int64_t extent, int k,
 	const struct tiling *now, struct tiling *out)
 {
+	const struct dim *other = partner(s, d, k);
 	int64_t both;
 	int axis;
 
-	if (!d->side || k >= d->side->n - 1)
+	if (!other)
 		return false;
-	axis = s->dims[d->side->dim[k < d->at ? k : k + 1]].axis;
+	axis = other->axis;
 	both = now->extent[axis] * now->extent[d->axis];
 	*out = *now;
 	out->extent[d->axis] = extent;

@@ -2,8 +2,8 @@
  *
  * A product may have rows along several long axes of the grid, as a convolution has along both of an image, or columns.
  * A tile takes the usual number of rows of all these axes together, not of each: a few dozen splits of that number
- * among them, of which the search starts from those that promise most. Short axes need no such care (space.c): all of
- * their few extents are tried. */
+ * among them, of which the search starts from those that promise most. Short axes alone are no side: the search starts from
+ * all combinations of their few extents (space.c), or from those that promise most (starts.h). */
 #ifndef SEARCH_SIDES_H
 #define SEARCH_SIDES_H
 
@@ -28,7 +28,8 @@ void sides_find(struct space *s, struct graph **graph);
 void sides_set(const struct space *s, const struct side *x, int i, struct tiling *out);
 
 /* The split that has another extent of the dimension, and with it that of another of its side's axes, so that a tile
- * has as many rows as in `now`. k: which of the other axes, from 0. False if there is none. */
+ * has as many rows as in `now`. k: which of the other axes, from 0; or, of a short axis, which of the space's dimensions, and the
+ * two are short axes along which one product has rows, or columns. False if there is none. */
 bool sides_exchange(const struct space *s, const struct dim *d, int64_t extent, int k,
 	const struct tiling *now, struct tiling *out);
 

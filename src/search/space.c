@@ -256,7 +256,7 @@ static bool has_long_rows(const struct program *p, int column)
 
 static void fill_dim(const struct program *p, const struct vdevice *device, struct dim *d)
 {
-	static const int64_t few[] = { 1, 4, 8, 16 };
+	static const int64_t few[] = { 1, 2, 4, 8, 16 };
 	int64_t size = p->axes.v[d->axis].size;
 	struct axis_use u = use_of(p, d->axis);
 	bool product = u.row || u.column;
@@ -269,9 +269,10 @@ static void fill_dim(const struct program *p, const struct vdevice *device, stru
 		add_extent(d, size, size, size > SMALL_AXIS / 2);
 	} else if (!u.looped && size < SPACE_SHORT_AXIS) {
 		for (int i = 0; i < LEN(few); i++)
-			if (few[i] < size && !space_is_contracted_again(p, d->axis))
-				add_extent(d, size, few[i], product || !has_mma(p));
+			if (few[i] < size && (few[i] != 2 || product) && !space_is_contracted_again(p, d->axis))
+				add_extent(d, size, few[i], few[i] != 2 && (product || !has_mma(p)));
 		add_extent(d, size, size, true);
+		d->is_short = product;
 	} else if (product) {
 		for (int64_t x = NARROW_LEAST; u.column && !u.looped && has_long_rows(p, d->axis) && x < COLUMNS_LEAST; x += NARROW_LEAST)
 			add_extent(d, size, x, x == FEW_LEAST);

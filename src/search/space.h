@@ -75,6 +75,7 @@ struct dim {
 	bool wanted;			/* the caller has given the extents */
 	bool contracted;		/* by products; of these no rows or columns */
 	bool product;			/* rows or columns of products */
+	bool is_short;			/* ... that have a few small extents */
 	int64_t extent[EXTENTS_MAX];
 	uint32_t starts;		/* bits: the extents that the search starts from */
 	const struct side *side;	/* together with other axes (sides.h); NULL */

@@ -7,7 +7,10 @@
 #include "search/build.h"
 #include "search/limits.h"
 
-enum { SHAPES_MOST = 48 };
+enum {
+	SHAPES_MOST = 48,		/* of a program without products */
+	PRODUCT_STARTS_MOST = 4096,	/* choices of one with products */
+};
 
 #define USUAL_BYTES 32768.0		/* that a tile loads and stores: enough in flight, and few enough for registers */
 
@@ -15,7 +18,7 @@ enum { SHAPES_MOST = 48 };
 struct shape {
 	int first, n;
 	double seconds;			/* a bound, in steps; INFINITY: it has no plan */
-	double unusual;			/* how far its tiles are from the usual size, in powers of two */
+	double unusual;			/* how far its tiles are from the usual size, in powers of two; of products: all that they load and store */
 };
 
 static void rate(const struct space *s, const struct choice *c, struct graph **graph, struct shape *x)
@@ -24,14 +27,14 @@ static void rate(const struct space *s, const struct choice *c, struct graph **g
 	struct err e;
 
 	x->seconds = INFINITY;
-	if (!build_graph(s, c, graph, &e) && limit_shared(*graph) <= d->shared_bytes) {
+	if (!build_graph(s, c, graph, &e) && limit_shared(*graph) <= d->shared_bytes && !limit_sums(*graph)) {
 		double bytes = limit_traffic(*graph), tiles = 0;
 
 		for (int ph = 0; ph < s->program->phases.n; ph++)
 			tiles += (double)(*graph)->grids[ph].total;
 		x->seconds = limit_in_steps(fmax(limit_seconds(s, NULL, *graph),
 			bytes / d->l2_rate / d->clock_hz));
-		x->unusual = fabs(log2(bytes / tiles / USUAL_BYTES));
+		x->unusual = s->has_products ? bytes : fabs(log2(bytes / tiles / USUAL_BYTES));
 	}
 	graph_free(*graph);
 	*graph = NULL;
@@ -136,6 +139,10 @@ void starts_choose(const struct space *s, struct arena *a, struct graph **graph,
 {
 	VEC(struct shape) shapes = { 0 };
 	struct choices chosen = { 0 };
+	int most = s->has_products ? PRODUCT_STARTS_MOST : INT32_MAX;
+
+	if (s->has_products && starts->v.n <= most)
+		return;
 
 	for (int i = 0; i < starts->v.n; i++) {
 		const struct choice *c = &starts->v.v[i];
@@ -148,7 +155,7 @@ void starts_choose(const struct space *s, struct arena *a, struct graph **graph,
 	}
 	if (shapes.n)
 		qsort(shapes.v, (size_t)shapes.n, sizeof(*shapes.v), compare_shapes);
-	for (int i = 0; i < shapes.n && i < SHAPES_MOST; i++)
+	for (int i = 0; i < shapes.n && (s->has_products ? chosen.v.n + shapes.v[i].n <= most : i < SHAPES_MOST); i++)
 		for (int k = 0; k < shapes.v[i].n; k++)
 			VEC_PUSH(a, &chosen.v, starts->v.v[shapes.v[i].first + k]);
 	*starts = chosen;

@@ -5,8 +5,10 @@
 #include "search/neighbours.h"
 
 /* Put choices of the most promising tile shapes first, and leave out all but the first few dozen shapes: those come first that
- * load and compute least again in several tiles, and of equal ones those whose tiles have a usual size. For programs without
- * products, where many axes have many extents each. Choices of one shape stand together and stay in their order. *graph is
+ * load and compute least again in several tiles, and of equal ones those whose tiles have a usual size. So for programs without
+ * products, where many axes have many extents each. For those with products only if there are thousands of choices, as of a
+ * convolution by images, pixels and filters; of equal shapes those come first whose tiles all load least, and all choices are left out
+ * but the first few thousand. Choices of one shape stand together and stay in their order. *graph is
  * NULL before and after; if memory runs out and the caller is left by a jump, it must free the graph that *graph then is. */
 void starts_choose(const struct space *s, struct arena *a, struct graph **graph, struct choices *starts);
 
