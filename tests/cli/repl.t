@@ -143,7 +143,7 @@ mr> found = mr.search(bound, mr.device "h200", {tile={m=1024, n=1024, k=1024}})
 no legal plan found for 1 tile shape; what stood in the way, by how many candidates:
 9: registers: a product of this tile has 1048576 sums, the registers of an EU of 'h200' hold 65536
 the nearest is a tile of k=1024 m=1024 n=1024: the tile does not fit: with one version of each value it needs 4325408 bytes of shared memory, 'h200' has 232448; 'a' takes most, 2097152
-  try: without tile=, or with tile={k=64, m=64, n=176}, of which there is a plan of 0.008367 ms
+  try: without tile=, or with tile={k=64, m=64, n=176}, of which there is a plan of 0.008432 ms
 mr> found
 mr> found = nil
 E
