@@ -70,13 +70,14 @@ run_lua_chain() {
 }
 
 # Blocks that go on are one session. Of pairs of location and file, each file has the blocks up to that one, so the
-# last is played, and what came out begins with every one of them.
+# last is played, and what came out begins with every one of them. Each has a home folder of its own: what it keeps there is
+# not found when it is played again.
 sessions=() blessed=()
 play() { # SESSION
-	mkdir -p "$T/work"
+	mkdir -p "$T/work" "$T/home"
 	(cd "$T/work" && sed -n 's/^\(mr> \|>> \|>>$\|mr>$\)//p' "$1" |
-		"$MILLRACE" -i >"$T/out" 2>&1)
-	rm -rf "$T/work"
+		HOME="$T/home" "$MILLRACE" -i >"$T/out" 2>&1)
+	rm -rf "$T/work" "$T/home"
 }
 
 run_sessions() {
