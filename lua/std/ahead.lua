@@ -29,6 +29,7 @@ function ahead:measure(plan, script, found)
   if not row then return end
   row.predicted, row.plan = found.seconds, plan
   self.rows[item.id] = {item = item, row = row}
+  if self.put then self.put(row) end
   if row.status == "ok" then
     row.score = row.ms
     self.best = row
@@ -69,12 +70,12 @@ function ahead:__close()
   self.server:end_idle()
 end
 
--- A server of the attached device, and what it has to do; declare it <close>. make(search, trial) -> a plan, or nil. o: seed=, progress=
--- (called with a state as measure.lua's is, once there is a right kernel).
+-- A server of the attached device, and what it has to do; declare it <close>. make(search, trial) -> a plan, or nil. o: seed=, put=
+-- (each row, at once), progress= (called with a state as measure.lua's is, once there is a right kernel).
 return function(bound, device, make, o)
   local jobs = {}
   local server = serve(bound, device, {seed = o.seed, ahead = jobs})
   server:prepare()
-  return setmetatable({bound = bound, server = server, seed = o.seed, make = make, progress = o.progress, jobs = jobs, begun = {},
+  return setmetatable({bound = bound, server = server, seed = o.seed, make = make, put = o.put, progress = o.progress, jobs = jobs, begun = {},
     rows = {}, due = core.clock() + SECONDS}, ahead)
 end

@@ -243,10 +243,13 @@ end
 function run:take()
   self:sort()
   local row, item = self.queue:take(self.incumbent)
-  if row then self:count(row, item) end
+  if not row then return end
+  self:count(row, item)
+  if self.o.put then self.o.put(row) end
+  self:report()
 end
 
--- Count a row that was measured in this run, and learn from it.
+-- Count a row that was measured, and learn from it.
 function run:count(row, item)
   self.device_seconds = self.device_seconds + (row.device_seconds or 0)
   if row.status == "skipped" then
@@ -255,12 +258,10 @@ function run:count(row, item)
     self.trials = self.trials + 1
   end
   self:learn(finish_row(row, item.candidate), item)
-  if self.o.put then self.o.put(row) end
   if row.status == "wrong" then (self.o.alarm or alarm)(row) end
-  self:report()
 end
 
--- Begin with what the server has measured before the candidates were known.
+-- Begin with what the server has measured before the candidates were known, which was put and reported then.
 function run:take_early(early)
   for _, x in ipairs(early) do
     self.given, self.seen[x.item.script] = math.max(self.given, x.item.id), true
@@ -372,7 +373,8 @@ local why = {
 -- o: trials=, seconds=, seed=, limit= (seconds that one kernel may take), gain=, risk= (below 0: all are measured), uncertainty= (the model's,
 -- a share), worst= (candidates predicted slower than this times the best are ignored), final=false (no last race),
 -- more= (called when none left is likely to win: the best candidate -> a list of more, and "interrupted" if it was),
--- early= (a list of {item=, row=}: what the server has measured already, with ids from 1; item.candidate as in candidates),
+-- early= (a list of {item=, row=}: what the server has measured already, with ids from 1; item.candidate as in candidates; neither put
+-- nor reported again),
 -- known= (plan -> row or nil), put= (each row, at once), progress= (a state, after each row),
 -- alarm= (a row with a wrong result), server= (or a list of them).
 -- Rows: id, status ("ok", "skipped", "wrong", "failed"), why (what is wrong or failed; of "ok", if not all outputs were compared, the

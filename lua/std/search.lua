@@ -533,7 +533,8 @@ local function search(bound, device, found, o, watch)
   local most = math.tointeger(math.min(number(o, "trials", found and MEASURED or SIMULATED), 2^53) // 1)
   -- Where plans are measured, trials counts these.
   local budget = {trials = found and math.maxinteger or most, ends = core.clock() + number(o, "seconds", 60), measured = found ~= nil}
-  local ahead <close> = found and new_ahead(bound, device, function(s, trial) return rebuild(bound, device, s:plan(trial)) end, o) or nil
+  local ahead <close> = found and new_ahead(bound, device, function(s, trial) return rebuild(bound, device, s:plan(trial)) end,
+    {seed = o.seed, progress = o.progress, put = function(row) trials.keep(row, found, o.seed or 1) end}) or nil
   local searches, ended, counts, only = find(bound, device, o, budget, ahead, watch)
   if not searches then return nil, ended end
   if only then return answer(only, counts, ended, endings.repaired, {history = history_of(searches), measurements = {}}) end

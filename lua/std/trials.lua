@@ -71,6 +71,9 @@ local function keep(row, kind, driver, seed, bound)
     correct = is_correct(row), driver = driver, seed = seed, bound = bound}
 end
 
+-- Keep a row that was measured before the search had come to its end, so that its bound is not known yet.
+function trials.keep(row, found, seed) keep(row, KIND, found.driver, seed) end
+
 ---- candidates -------------------------------------------------------------------------------------
 
 -- Candidates from the store: plans that were best for other sizes, if they are plans for these sizes, too.
