@@ -282,6 +282,18 @@ static struct index_expr index_in(const struct boxed *b, int d, int load)
 	return at;
 }
 
+/* Adds an axis to those of the box, unless it has it. */
+static enum err_code give_axis(const struct boxed *b, struct node *n, int axis, struct err *e)
+{
+	if (node_has_axis(n, axis))
+		return OK;
+	if (n->naxes == RANK_MAX)
+		return err_set(e, ERR_LIMIT, b->w->loc, "a window of '%s' would have more than %d axes",
+			b->p->tensors.v[b->first->ref].name, RANK_MAX);
+	n->axis[n->naxes++] = axis;
+	return OK;
+}
+
 /* Lets the load that stays bring the box. */
 static enum err_code load_box(struct arena *a, struct program *p, const struct boxed *b, int load, struct err *e)
 {
@@ -294,13 +306,11 @@ static enum err_code load_box(struct arena *a, struct program *p, const struct b
 		const struct index_expr *x = &b->first->index[d];
 
 		for (int i = 0; i < x->n && !b->of[d].is_window; i++)
-			if (node_has_axis(b->first, x->term[i].axis) && !node_has_axis(&n, x->term[i].axis))
-				n.axis[n.naxes++] = x->term[i].axis;
+			if (node_has_axis(b->first, x->term[i].axis))
+				TRY(give_axis(b, &n, x->term[i].axis, e));
 		if (!b->of[d].is_window)
 			continue;
-		if (n.naxes == RANK_MAX)
-			return err_set(e, ERR_LIMIT, b->w->loc, "a window of '%s' would have more than %d axes", t->name, RANK_MAX);
-		n.axis[n.naxes++] = b->of[d].axis;
+		TRY(give_axis(b, &n, b->of[d].axis, e));
 		index[d] = begin_of(b, d);
 		if (index[d].n == INDEX_TERMS)
 			return err_set(e, ERR_LIMIT, b->w->loc, "an index of '%s' has too many terms", t->name);
@@ -311,18 +321,21 @@ static enum err_code load_box(struct arena *a, struct program *p, const struct b
 	return OK;
 }
 
-/* Adds reads of the box as `load` had it, along one dimension after the other, to the task, at its beginning. Returns the last. */
+/* Adds reads of the box as `load` had it, along one dimension after the other, to the task, at its beginning. Returns the last.
+ * Dimensions of which a read takes one element come first: so no value in between has more axes than the box or the load's value. */
 static int add_reads(struct arena *a, struct program *p, const struct boxed *b, int box, int load, int task)
 {
 	const struct node *was = &b->p->nodes.v[load];
 	struct task *t = &p->tasks.v[task];
 	int *nodes = ARENA_ARRAY(a, t->nodes.n + RANK_MAX, int), count = 0, last = box;
 
-	for (int d = 0; d < p->tensors.v[b->first->ref].rank; d++) {
+	for (int i = 0, rank = p->tensors.v[b->first->ref].rank; i < 2 * rank; i++) {
+		int d = i % rank;
+		bool takes_one = !terms_in_value(b->first, &b->first->index[d]);
 		struct index_expr at;
 		struct node n;
 
-		if (!b->of[d].is_window)
+		if (!b->of[d].is_window || takes_one != (i < rank))
 			continue;
 		at = index_in(b, d, load);
 		n = p->nodes.v[last];
@@ -332,9 +345,9 @@ static int add_reads(struct arena *a, struct program *p, const struct boxed *b, 
 		n.index = arena_copy(a, &at, 1, sizeof(at));
 		n.task = task;
 		n.naxes = 0;
-		for (int i = 0; i < p->nodes.v[last].naxes; i++) {
-			if (p->nodes.v[last].axis[i] != n.ref) {
-				n.axis[n.naxes++] = p->nodes.v[last].axis[i];
+		for (int j = 0; j < p->nodes.v[last].naxes; j++) {
+			if (p->nodes.v[last].axis[j] != n.ref) {
+				n.axis[n.naxes++] = p->nodes.v[last].axis[j];
 				continue;
 			}
 			for (int k = 0; k < at.n; k++)

@@ -198,6 +198,36 @@ local flipped = mr.program("flipped", function(p)
 end)
 case("read at other indices again", flipped{i = 16, j = 32}, {i = 4}, {{"a", "b"}})
 
+-- Four dimensions with two axes each, as many as a value may have, and one of which each load reads another element.
+local pairs_of = mr.program("pairs_of", function(p)
+  local axes, dims, here, there = {}, {}, {}, {}
+  for d = 1, 4 do
+    local a, b = p:axis("a" .. d, 2), p:axis("b" .. d, 2)
+    axes[2 * d - 1], axes[2 * d] = a, b
+    dims[d], here[d], there[d] = p:axis("d" .. d, 4), a + b, a + b + 1
+  end
+  dims[5], here[5], there[5] = p:axis("e", 4), 0, 2
+  local X, Y = p:input("X", dims, "f32"), p:output("Y", axes, "f32")
+  local x, z = p:load("x", X, here), p:load("z", X, there)
+  Y:store(p:task("sub", function() return x - z * 2 end))
+end)
+case("eight axes in four dimensions", pairs_of{}, {}, {{"x", "z"}})
+
+-- Axes of a box: four of dimensions of which loads read different elements, and six of those that have no window.
+local many = mr.program("many", function(p)
+  local axes, dims, here, there = {}, {}, {}, {}
+  for d = 1, 4 do dims[d], here[d], there[d] = p:axis("e" .. d, 2), 0, 1 end
+  for d = 5, 7 do
+    local a, b = p:axis("a" .. d, 2), p:axis("b" .. d, 2)
+    axes[#axes + 1], axes[#axes + 2] = a, b
+    dims[d], here[d], there[d] = p:axis("d" .. d, 4), 2 * a + b, 2 * a + b
+  end
+  local X, Y = p:input("X", dims, "f32"), p:output("Y", axes, "f32")
+  local x, z = p:load("x", X, here), p:load("z", X, there)
+  Y:store(p:task("sub", function() return x - z * 2 end))
+end){}
+refused("a box with too many axes", "a window of 'X' would have more than 8 axes", function(p) p:window{"x", "z"} end, mr.plan(many:graph{}, h200))
+
 -- A size that a launch says.
 for _, x in ipairs{{i = mr.any{max = 40, multiple = 1}, j = 24}, {i = 12, j = mr.any{max = 64, multiple = 8}}} do
   local p = planned(laplace(x), {i = 4, j = 16}, {ALL}, {})
