@@ -159,6 +159,8 @@ static void put_store(struct plain_text *t, int node)
 
 /* element-wise -------------------------------------------------------------- */
 
+enum { DEPTH_MOST = 16 };	/* of formulas in formulas: compilers limit how deep parentheses nest */
+
 /* Is it what plain_formula makes of values alone? (A carry may be another one where such a value is read.) */
 static bool is_formula(const struct node *n)
 {
@@ -183,7 +185,7 @@ const bool *plain_inlined(struct arena *a, const struct extents *x)
 {
 	const struct program *p = x->program;
 	bool *out = ARENA_ARRAY(a, p->nodes.n, bool);
-	int *reads = ARENA_ARRAY(a, p->nodes.n, int);
+	int *reads = ARENA_ARRAY(a, p->nodes.n, int), *depth = ARENA_ARRAY(a, p->nodes.n, int);
 
 	for (int i = 0; i < p->nodes.n; i++)
 		out[i] = p->nodes.v[i].task != NONE && is_formula(&p->nodes.v[i]);
@@ -198,6 +200,15 @@ const bool *plain_inlined(struct arena *a, const struct extents *x)
 		}
 		if (n->op == OP_AT && n->index[0].value)
 			out[index_value(&n->index[0])] = false;
+	}
+	for (int i = 0; i < p->nodes.n; i++) {		/* arguments come first */
+		for (int k = 0; out[i] && k < node_arity(&p->nodes.v[i]); k++) {
+			int arg = p->nodes.v[i].arg[k];
+
+			if (out[arg] && depth[arg] >= depth[i])
+				depth[i] = depth[arg] + 1;
+		}
+		out[i] &= depth[i] < DEPTH_MOST;
 	}
 	return out;
 }
