@@ -500,27 +500,23 @@ static int plan_fetch_l(lua_State *L)
 	return 0;
 }
 
-/* plan:direct{value, ...} */
-static int plan_direct_l(lua_State *L)
-{
-	struct history *h = plan_arg(L, "direct");
-	const char **values;
-	int n = push_values(L, 2, "direct", &values);
+typedef enum err_code names_edit(struct history *h, const char *const *names, int n, struct srcloc loc, struct err *e);
 
-	EDIT(direct, h, values, n);
+/* plan:NAME{value or load, ...} */
+static int edit_names(lua_State *L, const char *name, names_edit *edit)
+{
+	struct history *h = plan_arg(L, name);
+	const char **names;
+	int n = push_values(L, 2, name, &names);
+	char file[LUA_IDSIZE];
+	struct err e;
+
+	raise_if(L, edit(h, names, n, here_now(L, file), &e), &e);
 	return 0;
 }
 
-/* plan:window{load, ...} */
-static int plan_window_l(lua_State *L)
-{
-	struct history *h = plan_arg(L, "window");
-	const char **loads;
-	int n = push_values(L, 2, "window", &loads);
-
-	EDIT(window, h, loads, n);
-	return 0;
-}
+static int plan_direct_l(lua_State *L) { return edit_names(L, "direct", history_direct); }
+static int plan_window_l(lua_State *L) { return edit_names(L, "window", history_window); }
 
 /* plan:swap(product) */
 static int plan_swap_l(lua_State *L)

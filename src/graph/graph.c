@@ -89,8 +89,7 @@ static double elements_there(const struct graph *g, int loop, int axis)
 static double flops_there(const struct graph *g, const struct stask *s)
 {
 	const struct program *p = g->program;
-	const struct task *t = &p->tasks.v[s->task];
-	const struct node *n = &p->nodes.v[t->nodes.v[t->nodes.n - 1]];
+	const struct node *n = stask_last_node(g, s);
 	const struct node *x = &p->nodes.v[n->arg[0]];
 	double share = 1;
 
@@ -155,8 +154,7 @@ static double accessed_bytes(const struct graph *g, int tensor)
 
 	for (int i = 0; i < g->tasks.n; i++) {
 		const struct stask *s = &g->tasks.v[i];
-		const struct task *t = &p->tasks.v[s->task];
-		const struct node *n = t->nodes.n ? &p->nodes.v[t->nodes.v[t->nodes.n - 1]] : NULL;
+		const struct node *n = stask_last_node(g, s);
 		double bytes = s->work.global_bytes * graph_all_runs(g, s);
 
 		if ((s->kind != TASK_LOAD && s->kind != TASK_STORE) || !n || n->ref != tensor)
@@ -186,10 +184,8 @@ double graph_stored_bytes(const struct graph *g)
 
 		for (int i = 0; i < g->tasks.n; i++) {
 			const struct stask *s = &g->tasks.v[i];
-			const struct task *of = &p->tasks.v[s->task];
-			const struct node *n = of->nodes.n ? &p->nodes.v[of->nodes.v[of->nodes.n - 1]] : NULL;
 
-			if (s->kind == TASK_STORE && n && n->ref == t && !s->work.adds)
+			if (s->kind == TASK_STORE && stask_last_node(g, s)->ref == t && !s->work.adds)
 				stored += s->work.global_bytes * graph_all_runs(g, s);
 		}
 		sum += fmin(all, stored);

@@ -183,6 +183,14 @@ static inline bool stask_touches(const struct stask *s, int buffer)
 	return stask_reads(s, buffer) || ints_hold(s->writes.v, s->writes.n, buffer);
 }
 
+/* The last node of the sTask's task: a product, a load, a store; NULL if the task has none. */
+static inline const struct node *stask_last_node(const struct graph *g, const struct stask *s)
+{
+	const struct task *t = &g->program->tasks.v[s->task];
+
+	return t->nodes.n ? &g->program->nodes.v[t->nodes.v[t->nodes.n - 1]] : NULL;
+}
+
 /* Does the sTask fetch an operand of a product? Then which product, and which operand of it. */
 static inline bool stask_fetches(const struct graph *g, const struct stask *s)
 {

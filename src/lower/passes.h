@@ -300,7 +300,7 @@ static inline int last_node(const struct graph *g, const struct stask *s)
 }
 static inline const struct node *last_node_of(const struct kernel *k, const struct stask *s)
 {
-	return &k->plan->graph->program->nodes.v[last_node(k->plan->graph, s)];
+	return stask_last_node(k->plan->graph, s);
 }
 
 /* The type that a kernel needs for the node: of a store its tensor's. */

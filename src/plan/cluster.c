@@ -56,7 +56,6 @@ bool cluster_shares(const struct plan *p, const struct cluster *c, int task)
 {
 	const struct program *g = p->graph->program;
 	const struct stask *s = stask_at(p, task);
-	const struct task *t = &g->tasks.v[s->task];
 	int entry = plan_entry_of(p, task);
 	const struct node *load;
 	const struct seu *u;
@@ -69,7 +68,7 @@ bool cluster_shares(const struct plan *p, const struct cluster *c, int task)
 	if (u->kind != SEU_COPY || !u->async || p->entries.v[entry].by_rows || p->lanes.v[lane].replicas > 1 || reads_own(p, lane, task) ||
 	    holds_indices(p->graph, task))
 		return false;
-	load = &g->nodes.v[t->nodes.v[t->nodes.n - 1]];
+	load = stask_last_node(p->graph, s);
 	for (int d = 0; d < g->tensors.v[load->ref].rank; d++)
 		if (!is_same(p, c, &load->index[d]))
 			return false;

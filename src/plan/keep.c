@@ -15,13 +15,6 @@ static const struct stask *stask_at(const struct plan *p, int task)
 	return &p->graph->tasks.v[task];
 }
 
-static const struct node *load_of(const struct graph *g, int task)
-{
-	const struct task *t = &g->program->tasks.v[g->tasks.v[task].task];
-
-	return &g->program->nodes.v[t->nodes.v[t->nodes.n - 1]];
-}
-
 /* Have neighbours along the axis the same value of the expression, but where a group of values ends? */
 static bool is_common(const struct graph *g, int axis, const struct index_expr *x)
 {
@@ -68,7 +61,7 @@ static int64_t greatest_divisor(const struct graph *g, const struct node *n, int
 
 int keep_parts(const struct graph *g, int task, struct keep_part *out)
 {
-	const struct node *n = load_of(g, task);
+	const struct node *n = stask_last_node(g, &g->tasks.v[task]);
 	int parts = 0;
 
 	for (int a = 0; a < g->program->axes.n; a++) {
@@ -78,6 +71,15 @@ int keep_parts(const struct graph *g, int task, struct keep_part *out)
 			out[parts++] = (struct keep_part){ .axis = a, .unit = unit, .n = ceil_div(g->program->axes.v[a].size, unit) };
 	}
 	return parts;
+}
+
+int64_t keep_key(const struct keep_part *part, int parts, const int64_t *lo)
+{
+	int64_t key = 0;
+
+	for (int i = 0; i < parts; i++)
+		key = key * part[i].n + lo[part[i].axis] / part[i].unit;
+	return key + 1;
 }
 
 /* Can a word of a slot name all that the load may bring? */
@@ -99,7 +101,7 @@ bool keep_can(const struct graph *g, int axis, int task)
 
 	if (s->kind != TASK_LOAD || s->slices > 1 || !is_in_plain_loop(g->program, s->loop) || !has_own_slots(g, s->writes.v[0]))
 		return false;
-	n = load_of(g, task);
+	n = stask_last_node(g, s);
 	for (int d = 0; d < g->program->tensors.v[n->ref].rank; d++)
 		if (!is_common(g, axis, &n->index[d]))
 			return false;
@@ -170,12 +172,10 @@ struct slots {
 
 static void fill_slot(struct slots *s, const struct keep_part *part, int parts, const struct axis_ranges *at)
 {
-	int64_t key = 0, *word = &s->word[s->life++ % s->versions];
+	int64_t key = keep_key(part, parts, at->lo), *word = &s->word[s->life++ % s->versions];
 
-	for (int i = 0; i < parts; i++)
-		key = key * part[i].n + at->lo[part[i].axis] / part[i].unit;
-	s->copied += *word != key + 1;
-	*word = key + 1;
+	s->copied += *word != key;
+	*word = key;
 }
 
 double keep_copied(struct arena *a, const struct plan *p, int phase, int task, const struct tile_assignment *d)

@@ -37,6 +37,9 @@ struct keep_part {
 };
 /* Returns how many there are, at most AXES_MAX; their combinations are fewer than INT32_MAX if the load is kept. */
 int keep_parts(const struct graph *g, int task, struct keep_part *out);
+/* The word of a slot that has what the load brings where the tile, and the iteration, begin at lo[axis]; at least 1, as
+ * words are 0 first. */
+int64_t keep_key(const struct keep_part *part, int parts, const int64_t *lo);
 
 /* The share of the load's copies that are made, by the tiles of some EUs. */
 double keep_copied(struct arena *a, const struct plan *p, int phase, int task, const struct tile_assignment *d);

@@ -499,12 +499,11 @@ int wait_distance(const struct plan *p, const struct wait *w)
 static bool is_first_operand(const struct graph *g, const struct stask *s, int buffer)
 {
 	const struct buffer *b = &g->buffers.v[buffer];
-	const struct task *t = &g->program->tasks.v[s->task];
 	const struct node *n;
 
 	if (s->kind != TASK_MMA || !b->matrix_a || !stask_reads(s, buffer))
 		return false;
-	n = &g->program->nodes.v[t->nodes.v[t->nodes.n - 1]];
+	n = stask_last_node(g, s);
 	if (b->node != NONE)
 		return b->node == product_operand(g->program, n, 0);
 	n = &g->program->nodes.v[n->arg[0]];

@@ -18,7 +18,8 @@ enum {
 struct shape {
 	int first, n;
 	double seconds;			/* a bound, in steps; INFINITY: it has no plan */
-	double unusual;			/* how far its tiles are from the usual size, in powers of two; of products: all that they load and store */
+	double cost;			/* of equal bounds the least first: how far its tiles are from the usual size, in powers of two; of
+					 * products all that they load and store, in bytes */
 };
 
 static void rate(const struct space *s, const struct choice *c, struct graph **graph, struct shape *x)
@@ -34,7 +35,7 @@ static void rate(const struct space *s, const struct choice *c, struct graph **g
 			tiles += (double)(*graph)->grids[ph].total;
 		x->seconds = limit_in_steps(fmax(limit_seconds(s, NULL, *graph),
 			bytes / d->l2_rate / d->clock_hz));
-		x->unusual = s->has_products ? bytes : fabs(log2(bytes / tiles / USUAL_BYTES));
+		x->cost = s->has_products ? bytes : fabs(log2(bytes / tiles / USUAL_BYTES));
 	}
 	graph_free(*graph);
 	*graph = NULL;
@@ -130,8 +131,8 @@ static int compare_shapes(const void *a, const void *b)
 
 	if (x->seconds != y->seconds)
 		return x->seconds < y->seconds ? -1 : 1;
-	if (x->unusual != y->unusual)
-		return x->unusual < y->unusual ? -1 : 1;
+	if (x->cost != y->cost)
+		return x->cost < y->cost ? -1 : 1;
 	return x->first - y->first;
 }
 

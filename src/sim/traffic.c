@@ -91,13 +91,6 @@ static double tile_runs(const struct graph *g, int loop, const struct axis_range
 	return n;
 }
 
-static const struct node *access_of(const struct graph *g, const struct stask *s)
-{
-	const struct task *t = &g->program->tasks.v[s->task];
-
-	return &g->program->nodes.v[t->nodes.v[t->nodes.n - 1]];
-}
-
 /* Bytes that an access covers over all values of its axes. */
 static double all_bytes(const struct program *p, const struct tensor *t, const struct index_expr *index)
 {
@@ -119,7 +112,7 @@ static double footprint(struct arena *a, const struct graph *g, int phase)
 
 	for (int i = 0; i < g->tasks.n; i++) {
 		const struct stask *s = &g->tasks.v[i];
-		const struct node *n = access_of(g, s);
+		const struct node *n = stask_last_node(g, s);
 
 		if (s->phase == phase && (s->kind == TASK_LOAD || s->kind == TASK_STORE))
 			most[n->ref] = fmax(most[n->ref], all_bytes(g->program,
@@ -377,8 +370,8 @@ static bool is_shifted(const struct graph *g, int t, int i)
 
 	if (y->kind != TASK_LOAD || y->phase != x->phase || y->loop != x->loop)
 		return false;
-	n = access_of(g, x);
-	m = access_of(g, y);
+	n = stask_last_node(g, x);
+	m = stask_last_node(g, y);
 	return n->ref == m->ref && differ_in_constants(&g->program->tensors.v[n->ref], n->index, m->index);
 }
 
@@ -386,7 +379,7 @@ static bool is_shifted(const struct graph *g, int t, int i)
 static void share_shifted(const struct plan *p, int phase, int t, int eus, struct fetched *of)
 {
 	const struct graph *g = p->graph;
-	const struct node *first = access_of(g, &g->tasks.v[t]);
+	const struct node *first = stask_last_node(g, &g->tasks.v[t]);
 	const struct tensor *tensor = &g->program->tensors.v[first->ref];
 	int64_t shift[RANK_MAX] = { 0 };
 	struct axis_ranges at;
@@ -402,7 +395,7 @@ static void share_shifted(const struct plan *p, int phase, int t, int eus, struc
 	for (int i = t; i < g->tasks.n; i++) {
 		if (!is_shifted(g, t, i) || g->tasks.v[i].slice)
 			continue;
-		box_at(tensor, access_of(g, &g->tasks.v[i])->index, &at, &box);
+		box_at(tensor, stask_last_node(g, &g->tasks.v[i])->index, &at, &box);
 		for (int d = 0; d < tensor->rank; d++) {
 			all.of[d].lo = min_i64(all.of[d].lo, box.of[d].lo);
 			all.of[d].hi = max_i64(all.of[d].hi, box.of[d].hi);
@@ -442,7 +435,7 @@ static void share_edges(const struct plan *p, int phase, int t, int eus, struct 
 {
 	const struct graph *g = p->graph;
 	const struct grid *grid = &g->grids[phase];
-	const struct node *n = access_of(g, &g->tasks.v[t]);
+	const struct node *n = stask_last_node(g, &g->tasks.v[t]);
 	const struct tensor *tensor = &g->program->tensors.v[n->ref];
 	int64_t shift[RANK_MAX] = { 0 };
 	struct axis_ranges at;
@@ -506,7 +499,7 @@ struct fetched *traffic_fetched(struct arena *a, const struct plan *p, int phase
 
 		if (s->phase != phase || (s->kind != TASK_LOAD && !s->work.adds) || s->slice)
 			continue;
-		const struct node *node = access_of(g, s);
+		const struct node *node = stask_last_node(g, s);
 		struct load r = { .loop = s->loop, .index = node->index, .bytes = s->work.global_bytes * s->slices,
 			.tensor = &g->program->tensors.v[node->ref] };
 		struct fetched f = { .share = 1, .times = 1 };

@@ -49,15 +49,6 @@ static bool same_boxes(const struct role_op *o, int rank, const struct tile_env 
 	return true;
 }
 
-static int64_t key_of(const struct keep_part *part, int parts, const int64_t *lo)
-{
-	int64_t key = 0;
-
-	for (int i = 0; i < parts; i++)
-		key = key * part[i].n + lo[part[i].axis] / part[i].unit;
-	return key + 1;
-}
-
 /* Move one axis after the other: the key says by how much, and boxes of the same key are the same. */
 static enum err_code try_around(const struct kept_check *c, const struct role_op *o, const struct keep_part *part, int parts,
 	const struct tile_env *at)
@@ -75,7 +66,7 @@ static enum err_code try_around(const struct kept_check *c, const struct role_op
 
 			to.lo[axis] = t * tile;
 			key = num_value(o->u.boxes.key, &to.env);
-			if (key != key_of(part, parts, to.lo) || key < 1 || key > INT32_MAX)
+			if (key != keep_key(part, parts, to.lo) || key < 1 || key > INT32_MAX)
 				return report(c, o->task, "the number that says what a slot has is another one");
 			if (key == num_value(o->u.boxes.key, &at->env) && !same_boxes(o, rank, at, &to))
 				return report(c, o->task, "other bytes have the same number");

@@ -13,11 +13,6 @@ local function statements(plan)
   return plan:script():match "plan:grid[^\n]*" or ""
 end
 
-local function fails(what, message, f, ...)
-  local done, e = pcall(f, ...)
-  tap.like(done and "no error" or tostring(e), message, what)
-end
-
 local small = mr.examples.gemm{m = 256, n = 192, k = 64}
 local plan = in_order(device, small, {m = 64, n = 64, k = 32}, 4, {a = 2, b = 2})
 plan:grid{eus = 5, dynamic = true}
@@ -32,13 +27,13 @@ tap.is(statements(plan), "", "undo")
 plan:grid{eus = 5, dynamic = true}
 plan:grid{dynamic = false}
 tap.is(statements(plan), 'plan:grid{raster="rows", group=1, eus=5}', "and back")
-fails("a number", "grid: dynamic must be true or false, got 1", plan.grid, plan, {dynamic = 1})
-fails("clusters", "with dynamic, cluster is 1, not 2", plan.grid, plan, {dynamic = true, cluster = 2, eus = 4})
+tap.fails("a number", "grid: dynamic must be true or false, got 1", plan.grid, plan, {dynamic = 1})
+tap.fails("clusters", "with dynamic, cluster is 1, not 2", plan.grid, plan, {dynamic = true, cluster = 2, eus = 4})
 tap.is(statements(plan), 'plan:grid{raster="rows", group=1, eus=5}', "  the plan is as before")
 local any = mr.examples.gemm:bind{m = mr.any{max = 512, multiple = 64}, n = 64, k = 32}
-fails("sizes of a launch", "dynamic is for kernels of one size", mr.Plan and mr.Plan.grid or plan.grid,
+tap.fails("sizes of a launch", "dynamic is for kernels of one size", mr.Plan and mr.Plan.grid or plan.grid,
   in_order(device, any, {m = 64, n = 64, k = 32}, 4, {a = 1, b = 1}), {dynamic = true})
-fails("chiplets", "with dynamic, chiplets is 1, not 8", plan.grid,
+tap.fails("chiplets", "with dynamic, chiplets is 1, not 8", plan.grid,
   in_order(mr.device "mi300x", small, {m = 64, n = 64, k = 32}, 4, {a = 1, b = 1}), {dynamic = true, chiplets = 8})
 
 ---- what has no kernel ---------------------------------------------------------------------------
@@ -261,9 +256,9 @@ local usual, counted = mr.search(norm, device, {measure = false, dynamic = false
 tap.ok(counted.seconds < 0.975 * usual.seconds, "a plan whose order spans tiles is tried in the program's order", counted.seconds, usual.seconds)
 tap.is(counted.plan:script():find("at=", 1, true), nil, "  in which nothing has an offset", counted.plan:script())
 tap.ok(usual.plan:script():find("at=", 1, true), "  as it had before", usual.plan:script())
-fails("an option that is no boolean", "search: dynamic must be true or false", mr.search, scaled, device, {dynamic = 1})
+tap.fails("an option that is no boolean", "search: dynamic must be true or false", mr.search, scaled, device, {dynamic = 1})
 
-fails("a trace", "which tiles an EU takes is known only when the kernel runs", function()
+tap.fails("a trace", "which tiles an EU takes is known only when the kernel runs", function()
   return rows(copy, 40, 128, 3, 4):compile{target = "host"}:trace()
 end)
 tap.done_testing()

@@ -89,14 +89,10 @@ plan:undo()
 plan:grid{keep = 1, along = false}
 tap.is(statements(plan), 'plan:grid{raster="rows", group=1, eus=3}', "and back")
 
-local function fails(what, message, f, ...)
-  local done, e = pcall(f, ...)
-  tap.like(done and "no error" or tostring(e), message, what)
-end
-fails("with clusters", "with keep, cluster is 1", plan.grid, plan, {keep = 2, cluster = 2, eus = 4})
-fails("with a counter", "with keep, dynamic is false", plan.grid, plan, {keep = 2, dynamic = true})
-fails("none", "keep must be", plan.grid, plan, {keep = 0})
-fails("along nothing", "along is for clusters and for keep", plan.grid, plan, {keep = 1, along = "h", cluster = 1})
+tap.fails("with clusters", "with keep, cluster is 1", plan.grid, plan, {keep = 2, cluster = 2, eus = 4})
+tap.fails("with a counter", "with keep, dynamic is false", plan.grid, plan, {keep = 2, dynamic = true})
+tap.fails("none", "keep must be", plan.grid, plan, {keep = 0})
+tap.fails("along nothing", "along is for clusters and for keep", plan.grid, plan, {keep = 1, along = "h", cluster = 1})
 
 local function refused(what, p, message)
   local legal, problems = p:check()

@@ -52,6 +52,12 @@ function tap.refuses(code, message, what)
     " want: " .. message)
 end
 
+-- The call raises a message that matches the Lua pattern.
+function tap.fails(what, pattern, f, ...)
+  local done, e = pcall(f, ...)
+  return tap.like(done and "no error" or tostring(e), pattern, what)
+end
+
 local function read_all(path)
   local file = io.open(path)
   if not file then return nil end
