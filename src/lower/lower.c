@@ -166,16 +166,6 @@ static int widest_pair(const struct plan *p, int phase)
 	return (int)max_i64(PAIR_LEAST, min_i64(PAIR_MOST, VECTOR_BYTES * 8 / bits));
 }
 
-/* Has the node's value elements that are read out of the box of a window, which is in shared memory? */
-static bool is_in_window(const struct program *p, const struct node *n)
-{
-	bool is = false;
-
-	for (int i = 0; i < n->naxes; i++)
-		is |= p->axes.v[n->axis[i]].of_window;
-	return is;
-}
-
 /* Words of a thread for the largest value of a kernel's phase. */
 static int64_t most_words(const struct kernel *k, const struct layout_choice *x)
 {
@@ -184,9 +174,13 @@ static int64_t most_words(const struct kernel *k, const struct layout_choice *x)
 	int warps = computing_warps(k->plan, k->phase);
 	int64_t most = 0;
 
-	for (int i = 0; i < g->nodes.n; i++)
-		if (g->nodes.v[i].task != NONE && g->tasks.v[g->nodes.v[i].task].phase == k->phase && !is_in_window(g, &g->nodes.v[i]))
+	for (int i = 0; i < g->nodes.n; i++) {
+		const struct node *n = &g->nodes.v[i];
+
+		/* what has an axis of a window is in shared memory */
+		if (n->task != NONE && g->tasks.v[n->task].phase == k->phase && !any_of_window(g, n->axis, n->naxes))
 			most = max_i64(most, words_of(&k->node_shape[i], &l, warps));
+	}
 	return most;
 }
 

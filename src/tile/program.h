@@ -469,6 +469,15 @@ static inline bool node_has_axis(const struct node *n, int axis)
 	return ints_hold(n->axis, n->naxes, axis);
 }
 
+/* Goes one of these axes along the box of a window? */
+static inline bool any_of_window(const struct program *p, const int *axis, int naxes)
+{
+	for (int i = 0; i < naxes; i++)
+		if (p->axes.v[axis[i]].of_window)
+			return true;
+	return false;
+}
+
 /* Does the node go along the axis, so that its elements need others than their own along it: a reduction, a scan, or a
  * read at other indices? */
 static inline bool node_goes_along(const struct node *n, int axis)

@@ -173,15 +173,6 @@ static enum err_code check_tiles(const struct boxed *b, struct err *e)
 	return OK;
 }
 
-static bool has_window(const struct program *p, const struct node *n)
-{
-	bool has = false;
-
-	for (int i = 0; i < n->naxes; i++)
-		has |= p->axes.v[n->axis[i]].of_window;
-	return has;
-}
-
 static enum err_code check_loads(struct arena *a, const struct program *p, const struct window *w, struct err *e)
 {
 	bool *lengths = ARENA_ARRAY(a, p->nodes.n, bool);
@@ -192,7 +183,7 @@ static enum err_code check_loads(struct arena *a, const struct program *p, const
 
 		if (n->op != OP_LOAD)
 			return err_set(e, ERR_INPUT, w->loc, "'%s' is no load: it has no window", w->names[i]);
-		if (n->task == NONE || ints_hold(w->loads, i, w->loads[i]) || has_window(p, n))
+		if (n->task == NONE || ints_hold(w->loads, i, w->loads[i]) || any_of_window(p, n->axis, n->naxes))
 			return err_set(e, ERR_INPUT, w->loc, "'%s' is in a window already", w->names[i]);
 		if (!is_plain_load(p, w->loads[i], lengths))
 			return err_set(e, ERR_INPUT, w->loc, "'%s' has no window: its indices are values, or not only tasks that compute "

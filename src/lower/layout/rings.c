@@ -261,11 +261,7 @@ static int64_t plain_box(const struct shared_layout *l, int64_t cols, int bits, 
  * are let them read neighbours at once, where the pattern of a swizzle would be another one for each. */
 static bool is_window(const struct kernel *k, const struct buffer *b)
 {
-	bool is = false;
-
-	for (int i = 0; i < b->naxes; i++)
-		is |= k->plan->graph->program->axes.v[b->axis[i]].of_window;
-	return is;
+	return any_of_window(k->plan->graph->program, b->axis, b->naxes);
 }
 
 static void choose_panels(const struct kernel *k, struct ring *r, const struct buffer *b)
