@@ -13,10 +13,11 @@ BEGIN {
 	below["verify"] = below["plan"] " plan role"
 	below["lower"] = below["verify"] " verify"
 	below["sim"] = below["lower"] " lower"
-	below["search"] = below["draw"] = below["store"] = below["sim"] " sim"
+	below["seq"] = below["sim"] " sim"
+	below["search"] = below["draw"] = below["store"] = below["seq"] " seq"
 	below["emit"] = below["role"] " role"
 	below["gpu"] = below["host"] = below["lower"] " lower emit"
-	below["run"] = below["gpu"] " gpu host reference sim"
+	below["run"] = below["gpu"] " gpu host reference sim seq"
 	below["lua"] = below["run"] " run search draw store"
 	below["ui"] = below["lua"] " lua explore"
 

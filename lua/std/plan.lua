@@ -29,12 +29,6 @@ end
 return function(mr, made)
   local plan = {}
 
-  -- How a script gets at the device: made[d] is {name, changes} of one that its own name does not give.
-  local function device_call(d)
-    local name, changes = table.unpack(made[d] or {d.name})
-    return (changes and "mr.device(%q, %s)" or "mr.device %q"):format(name, changes and literal(changes))
-  end
-
   plan.plan = entry(function(graph, device)
     if type(device) == "string" then device = mr.device(device) end
     return core.plan(graph, device or mr.device())
@@ -46,7 +40,7 @@ return function(mr, made)
       script.head(mr.version, p),
       'local mr = require "millrace"',
       program_line(mr, p.graph.program),
-      ("local plan = mr.plan(bound:graph{tile=%s}, %s)"):format(literal(p.tile), device_call(p.device)),
+      ("local plan = mr.plan(bound:graph{tile=%s}, %s)"):format(literal(p.tile), script.device_call(made, p.device)),
       statements .. "return plan\n"}, "\n")
   end))
 

@@ -4,6 +4,7 @@
 -- are ours and are written again each time. Comments before them are the user's and stay.
 
 local core = require "millrace.core"
+local literal = require("millrace.draft").literal
 local options = require "millrace.options"
 local raise, show, entry, expect = core.raise, core.show, core.entry, core.expect
 
@@ -111,6 +112,12 @@ local function check_target(plan, path, overwrite)
     raise(("save: %s %s; plan:save(%q, {overwrite=true}) replaces it"):format(path, why, path))
   end
   return exists
+end
+
+-- How a script gets at the device: made[d] is {name, changes} of one that its own name does not give.
+function script.device_call(made, d)
+  local name, changes = table.unpack(made[d] or {d.name})
+  return (changes and "mr.device(%q, %s)" or "mr.device %q"):format(name, changes and literal(changes))
 end
 
 -- -> function plan:save(path, {overwrite=})

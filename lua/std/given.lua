@@ -1,0 +1,71 @@
+-- given.lua - what bind was given: sizes and options by name, of which it is known which ones were read.
+
+local core = require "millrace.core"
+local draft = require "millrace.draft"
+local raise, hint, show, expect = core.raise, core.hint, core.show, core.expect
+
+local given = {}
+given.__index = given
+
+local kinds <const> = {
+  number = {"a number", function(v) return math.type(v) and v - v == 0 and v end},
+  integer = {"an integer", function(v) return type(v) == "number" and core.integer(v) end},
+  boolean = {"true or false", function(v) return type(v) == "boolean" and v end},
+  string = {"a string", function(v) return type(v) == "string" and v end},
+}
+
+-- A value, or nil.
+function given:get(key)
+  if type(key) == "string" then self.read[key] = true end
+  return self.values[key]
+end
+
+-- A size, which must be there.
+function given:size(name)
+  local v = self:get(name)
+  if v == nil then raise(("%s: size '%s' is missing"):format(self.name, name), self.location) end
+  local n = core.integer(v)
+  if not n or n < 1 then
+    raise(("%s: size '%s' must be an integer of at least 1, got %s"):format(self.name, name, show(v)), self.location)
+  end
+  return n
+end
+
+-- An option, or the default; a number may also be false, for none.
+function given:option(name, kind, default)
+  expect(type(name) == "string", "option", "name", name)
+  expect(kinds[kind], "option", '"number", "integer", "boolean" or "string"', kind)
+  local v = self:get(name)
+  if v == nil or v == false and kind ~= "boolean" then return default end
+  local is = kinds[kind][2](v)
+  if is or v == false then return is end
+  raise(("%s: %s must be %s, got %s"):format(self.name, name, kinds[kind][1], show(v)), self.location)
+end
+
+function given:check(condition, message)
+  if condition then return condition end
+  raise(("%s: %s"):format(self.name, message or "these sizes do not fit"), self.location)
+end
+
+-- A key that was not read is a mistake, known only after the function has run.
+function given:check_read()
+  for _, key in ipairs(draft.keys(self.values)) do
+    if not self.read[key] then
+      local known = draft.keys(self.read)
+      local near = hint(key, known)
+      raise(("bind: unknown size or option '%s' of '%s'%s"):format(key, self.name, near ~= "" and near
+        or (" (known: %s)"):format(table.concat(known, ", "))), self.location)
+    end
+  end
+end
+
+-- name: of what is bound, for messages; location: of the call of bind.
+return function(name, values, location)
+  expect(type(values) == "table", "bind", "table of sizes", values)
+  local copy = {}
+  for key, value in pairs(values) do
+    if type(key) ~= "string" then raise("bind: sizes and options are given by name, as in bind{m=4096, n=4096}") end
+    copy[key] = value
+  end
+  return setmetatable({name = name, values = copy, read = {}, location = location}, given)
+end

@@ -1,0 +1,164 @@
+-- sequence.lua - mr.sequence: programs called one after the other on named tensors, and what binding them to sizes makes.
+--
+-- A sequence's function gets s, the sequence under construction; core.sequence holds it and checks what is said (src/seq).
+
+local core = require "millrace.core"
+local draft = require "millrace.draft"
+local objects = require "millrace.tile_objects"
+local given_values = require "millrace.given"
+local raise, hint, show, entry, expect = core.raise, core.hint, core.show, core.entry, core.expect
+local class, new, nest = objects.class, objects.new, objects.nest
+
+local S <const>, SEQUENCE <const>, TENSOR <const> = "millrace.s", "millrace.tile_sequence", "millrace.sequence_tensor"
+local BODY <const>, CORE <const>, GIVEN <const> = {}, {}, {}
+
+local function self_s(s, what)
+  if getmetatable(s) ~= S then raise(("%s: to be called as s:%s(...)"):format(what, what)) end
+  return s[CORE]
+end
+
+---- tensors -------------------------------------------------------------------
+
+local function own(s, t, what)
+  expect(getmetatable(t) == TENSOR, what, "tensor of the sequence", t)
+  if t.owner ~= s then raise(("%s: '%s' belongs to another sequence"):format(what, t.name)) end
+  return t
+end
+
+local function integer(x, what, least)
+  local n = core.integer(x)
+  if not n or n < least then raise(("%s must be an integer of at least %d, got %s"):format(what, least, show(x))) end
+  return n
+end
+
+class(TENSOR, "tensor of a sequence", {
+  rows = function(t, first, count)
+    expect(getmetatable(t) == TENSOR, "rows", "tensor of the sequence", t)
+    first, count = integer(first, "rows: the first row, counted from 0,", 0), integer(count, "rows: their number", 1)
+    if first + count > t.count then
+      raise(("rows: rows %d to %d of '%s', which has %d"):format(first, first + count - 1, t.name, t.count))
+    end
+    return new(TENSOR, {owner = t.owner, id = t.id, name = t.name, first = t.first + first, count = count, part = true})
+  end,
+}, {__tostring = function(t)
+  return t.part and ("rows %d to %d of %s"):format(t.first, t.first + t.count - 1, t.name) or "tensor " .. t.name
+end})
+
+local function declare(role)
+  return function(s, name, shape, dtype)
+    local seq, sizes = self_s(s, role), {}
+    expect(type(name) == "string", role, "name", name)
+    expect(type(shape) == "table", role, "list of sizes", shape)
+    for i, n in ipairs(shape) do sizes[i] = integer(n, ("%s: size %d of '%s'"):format(role, i, name), 1) end
+    local id = core.sequence_tensor(seq, role, name, dtype or "bf16", sizes)
+    return new(TENSOR, {owner = s, id = id, name = name, first = 0, count = sizes[1] or 1, part = false})
+  end
+end
+
+---- what a sequence's function says -------------------------------------------
+
+local methods = {input = declare "input", output = declare "output", state = declare "state", temp = declare "temp"}
+
+-- Numbers that bind was given, by name.
+function methods.sizes(s, ...)
+  self_s(s, "sizes")
+  local list = table.pack(...)
+  for i, name in ipairs(list) do
+    expect(type(name) == "string", "sizes", "name", name)
+    list[i] = s[GIVEN]:size(name)
+  end
+  return table.unpack(list, 1, list.n)
+end
+
+function methods.option(s, name, kind, default)
+  self_s(s, "option")
+  return s[GIVEN]:option(name, kind, default)
+end
+
+function methods.check(s, condition, message)
+  self_s(s, "check")
+  return s[GIVEN]:check(condition, message)
+end
+
+-- A call of a program with sizes; tensors: by the name of each of its inputs and outputs.
+function methods.call(s, name, program, tensors)
+  local seq, list = self_s(s, "call"), {}
+  expect(type(name) == "string", "call", "name", name)
+  if getmetatable(program) == objects.PROGRAM then
+    raise(("call: '%s' is given a program without sizes; write %s{...}, with a number for each"):format(name, program.name))
+  end
+  expect(core.is(program, "millrace.program"), "call", "program with sizes", program)
+  if core.any_axes(program) then
+    raise(("call: '%s' has sizes that are known at launch; those of a sequence are known when it is bound"):format(name))
+  end
+  expect(type(tensors) == "table", "call", "table of tensors by name", tensors)
+  for _, own_name in ipairs(draft.keys(tensors)) do
+    local t = own(s, tensors[own_name], "call: " .. own_name)
+    list[#list + 1] = {own_name, t.id, t.first, t.part and t.count or 0}
+  end
+  for key in pairs(tensors) do
+    if type(key) ~= "string" then raise(("call: tensors of '%s' are given by name, {A=x}"):format(name)) end
+  end
+  core.sequence_call(seq, name, program, list)
+end
+
+class(S, "sequence under construction", methods, {
+  __index = function(s, key)
+    if methods[key] ~= nil then return methods[key] end
+    return s[GIVEN]:get(key)
+  end,
+  __newindex = function(_, key) raise(("s.%s cannot be set: s holds what bind was given"):format(tostring(key))) end,
+})
+
+---- binding -------------------------------------------------------------------
+
+local origins = setmetatable({}, {__mode = "k"})        -- bound sequence -> {the sequence, what it was given}
+
+local function bind(seq, sizes)
+  expect(getmetatable(seq) == SEQUENCE, "bind", "sequence", seq)
+  local given = given_values(seq.name, sizes, core.location())
+  local _ <close> = nest "bind"
+  local bound = core.sequence(seq.name)
+  seq[BODY](new(S, {[CORE] = bound, [GIVEN] = given}))
+  given:check_read()
+  core.sequence_finish(bound)
+  origins[bound] = {seq, given.values}
+  return bound
+end
+
+-- A method of a bound sequence, of one that needs no sizes, too.
+local function of_bound(name)
+  return function(seq, ...)
+    expect(getmetatable(seq) == SEQUENCE, name, "sequence", seq)
+    local bound = seq:bind{}
+    return bound[name](bound, ...)
+  end
+end
+
+local shorthand = {bind = bind}
+for _, name in ipairs{"plan", "check", "simulate", "run", "bench", "trace", "export", "inputs", "reference"} do
+  shorthand[name] = of_bound(name)
+end
+
+class(SEQUENCE, "sequence", shorthand, {
+  __call = entry(bind),
+  __tostring = function(seq) return "sequence " .. seq.name end,
+})
+
+local function sequence(name, body)
+  expect(type(name) == "string", "sequence", "name", name)
+  if not name:find "^[%a_][%w_]*$" then
+    raise(("sequence: '%s' cannot name a sequence; use letters, digits and '_'"):format(name))
+  end
+  expect(type(body) == "function", "sequence", "function", body)
+  return new(SEQUENCE, {name = name, [BODY] = body})
+end
+
+return {
+  sequence = entry(sequence),
+  is_sequence = function(x) return getmetatable(x) == SEQUENCE end,
+  -- the sequence and the sizes that a bound one was made of
+  origin = function(bound)
+    if origins[bound] then return table.unpack(origins[bound]) end
+  end,
+}

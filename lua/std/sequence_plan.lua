@@ -1,0 +1,155 @@
+-- sequence_plan.lua - plans of sequences: a plan for each kernel, and what is between them; predicted times; scripts.
+
+local core = require "millrace.core"
+local draft = require "millrace.draft"
+local options = require "millrace.options"
+local scripts = require "millrace.script"
+local sequences = require "millrace.sequence"
+local columns = require "millrace.columns"
+local raise, show, entry, expect = core.raise, core.show, core.entry, core.expect
+
+local SEARCH_SECONDS <const> = 10                       -- for each kernel, unless the caller says so
+
+return function(mr, made)
+  local sequence = {sequence = sequences.sequence}
+
+  ---- planning ------------------------------------------------------------------------------------
+
+  -- The best plan of the store for a program with sizes, or nil.
+  local function stored(bound, device)
+    local row = mr.store:best(bound, device)
+    return row and row.plan or nil
+  end
+
+  local function check_bound(seq, what) expect(core.is(seq, "millrace.sequence"), what, "sequence with sizes", seq) end
+
+  -- The plan of a call: the one that was given, that of the store, or a search's. Calls of one program with equal sizes have one plan.
+  local function plan_for(seq, name, device, o, planned)
+    local bound = seq:program(name)
+    local given = o.plans and o.plans[name]
+    if given ~= nil then return given end
+    if planned[bound] then return planned[bound] end
+    local plan = not o.fresh and stored(bound, device) or nil
+    if not plan then
+      local r, why = mr.search(bound, device, {seconds = o.seconds or SEARCH_SECONDS, trials = o.trials, measure = o.measure})
+      if not r then raise(("plan: no plan for call '%s' (%s): %s"):format(name, bound.name, why)) end
+      plan = r.plan
+    end
+    planned[bound] = plan
+    return plan
+  end
+
+  -- seq:plan([device[, {seconds=, trials=, measure=, fresh=, plans={call=plan}}]])
+  local function plan(seq, device, given)
+    check_bound(seq, "plan")
+    if type(device) == "table" and given == nil and not core.is(device, "millrace.device") then device, given = nil, device end
+    if type(device) == "string" then device = mr.device(device) end
+    device = device or mr.device()
+    local o = options.check(given, "plan", {"seconds", "trials", "measure", "fresh", "plans"})
+    options.seconds(o, "plan", {"seconds"})
+    expect(o.plans == nil or type(o.plans) == "table", "plan: plans", "table of plans by call", o.plans)
+    local sp, planned, names = core.sequence_plan(seq, device), {}, {}
+    for _, call in ipairs(sp.calls) do names[call.name] = true end
+    for name in pairs(o.plans or {}) do
+      if not names[name] then raise(("plan: there is no call %s%s"):format(show(name), core.hint(tostring(name), draft.keys(names)))) end
+    end
+    for _, call in ipairs(sp.calls) do sp:use(call.name, plan_for(seq, call.name, device, o, planned)) end
+    return sp
+  end
+
+  -- mr.sequence_plan(sequence[, device]): without plans of its kernels
+  sequence.sequence_plan = entry(function(seq, device)
+    check_bound(seq, "sequence_plan")
+    if type(device) == "string" then device = mr.device(device) end
+    return core.sequence_plan(seq, device or mr.device())
+  end)
+
+  ---- predicting ----------------------------------------------------------------------------------
+
+  -- The plans of the calls in order of the sequence; each plan's timeline is made once.
+  local function simulate(sp, ...)
+    core.at_most(1, sp, ...)
+    expect(core.is(sp, "millrace.sequence_plan"), "simulate", "plan of a sequence", sp)
+    core.check_sequence_plan(sp, "simulate")
+    local lines, seen = {}, {}
+    for i, p in ipairs(core.sequence_plans(sp)) do
+      local text = p:script()
+      seen[text] = seen[text] or p:simulate()
+      lines[i] = seen[text]
+    end
+    return core.sequence_timeline(sp, lines)
+  end
+
+  local function us(seconds) return ("%.1f"):format(seconds * 1e6) end
+
+  -- A table: what each kernel takes, and the gap in front of it.
+  local function line_text(tl)
+    local rows = {{"kernel", "stream", "begins", "gap", "us", "share", "TFLOP/s", "GB/s"}}
+    for _, k in ipairs(tl.kernels) do
+      rows[#rows + 1] = {k.name, ("%d"):format(k.stream), us(k.begins), us(k.gap), us(k.seconds),
+        ("%.0f %%"):format(100 * k.seconds / tl.seconds), k.flops > 0 and ("%.0f"):format(k.flops / k.seconds / 1e12) or "",
+        ("%.0f"):format(k.bytes / k.seconds / 1e9)}
+    end
+    local head = ("%s of %s on %s: %s us, of which no kernel runs for %s us"):format(tl.measured and "measured time" or "predicted time",
+      tl.plan.sequence.name, tl.plan.device.name, us(tl.seconds), us(tl.idle))
+    return head .. "\n" .. table.concat(columns(rows, function(i) return i > 1 end), "\n")
+  end
+
+  ---- texts ---------------------------------------------------------------------------------------
+
+  local function shape_text(t) return ("%s %s {%s}"):format(t.name, t.dtype, table.concat(t.shape, ", ")) end
+
+  local function sequence_text(seq)
+    local lines = {"sequence " .. seq.name}
+    for _, t in ipairs(seq.tensors) do lines[#lines + 1] = ("  %-7s %s"):format(t.role, shape_text(t)) end
+    return table.concat(lines, "\n")
+  end
+
+  local function plan_text(sp)
+    local rows = {{"call", "program", "stream", "early", "after", "reads", "writes"}}
+    for _, c in ipairs(sp.calls) do
+      rows[#rows + 1] = {c.name, c.program, ("%d"):format(c.stream), c.early and "yes" or "no", table.concat(c.after, " "),
+        table.concat(c.reads, " "), table.concat(c.writes, " ")}
+    end
+    return ("plan of sequence %s for %s; %.4g MB of temporaries\n%s"):format(sp.sequence.name, sp.device.name,
+      sp.arena_bytes / 1e6, table.concat(columns(rows, function() return false end), "\n"))
+  end
+
+  ---- scripts -------------------------------------------------------------------------------------
+
+  local function indented(text) return (text:gsub("[^\n]+", "  %0")) end
+
+  -- Lua text that rebuilds exactly this plan. Calls with equal plans share the statements of one.
+  local function script(sp)
+    local seq, device = sp.sequence, sp.device
+    local names, origin, given = core.sequence_call_names(seq), sequences.origin(seq)
+    local lines = {("-- millrace %s: plan of sequence %s for %s"):format(mr.version, seq.name, device.name),
+      'local mr = require "millrace"'}
+    if rawget(mr.examples, origin.name) == origin then
+      lines[3] = ("local seq = ... or mr.examples.%s%s"):format(origin.name, draft.literal(given))
+    else
+      lines[3] = ("local seq = mr.bound(..., %q, %s)"):format(origin.name, draft.literal(given))
+    end
+    lines[4] = ("local device = %s"):format(scripts.device_call(made, device))
+    lines[5] = "local sp = mr.sequence_plan(seq, device)"
+    for i, p in ipairs(core.sequence_plans(sp)) do
+      local name = names[i]
+      lines[#lines + 1] = "do"
+      lines[#lines + 1] = ("  local plan = mr.plan(seq:program(%q):graph{tile=%s}, device)"):format(name, draft.literal(p.tile))
+      lines[#lines + 1] = indented(core.statements(p)):gsub("\n+$", "")
+      lines[#lines + 1] = ("  sp:use(%q, plan)"):format(name)
+      lines[#lines + 1] = "end"
+    end
+    lines[#lines + 1] = core.sequence_statements(sp) .. "return sp\n"
+    return table.concat(lines, "\n")
+  end
+
+  core.method("millrace.sequence", "plan", entry(plan))
+  core.method("millrace.sequence_plan", "simulate", entry(simulate))
+  core.method("millrace.sequence_plan", "script", entry(script))
+  core.shown("millrace.sequence", sequence_text)
+  core.shown("millrace.sequence_plan", plan_text)
+  core.shown("millrace.sequence_timeline", line_text)
+  core.method("millrace.sequence_timeline", "print", entry(function(tl) io.write(line_text(tl), "\n") end))
+  return sequence
+end

@@ -1,0 +1,351 @@
+#include "seq/sequence.h"
+
+#include "base/buf.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *const seq_role_names[] = { "input", "output", "state", "temp" };
+
+void sequence_new(struct mem *mem, const char *name, struct sequence **out)
+{
+	*out = ARENA_OWNER(mem, struct sequence);
+	(*out)->name = arena_strdup(&(*out)->arena, name);
+}
+
+void sequence_free(struct sequence *s)
+{
+	if (s)
+		arena_release(&s->arena);
+}
+
+/* ---- tensors ---- */
+
+int sequence_find_tensor(const struct sequence *s, const char *name)
+{
+	int i;
+
+	FIND_FIRST(i, s->tensors.n, !strcmp(s->tensors.v[i].name, name));
+	return i;
+}
+
+int sequence_find_call(const struct sequence *s, const char *name)
+{
+	int i;
+
+	FIND_FIRST(i, s->calls.n, !strcmp(s->calls.v[i].name, name));
+	return i;
+}
+
+static bool is_name(const char *name)
+{
+	size_t n = strlen(name);
+
+	return n > 0 && n < 64 && strspn(name, NAME_LETTERS) == n && !(name[0] >= '0' && name[0] <= '9');
+}
+
+static enum err_code check_name(const char *what, const char *name, bool taken, struct srcloc loc, struct err *e)
+{
+	if (!is_name(name))
+		return err_set(e, ERR_INPUT, loc, "%s: '%s' cannot be a name; use letters, digits and '_', no digit first, 63 at most",
+			what, name);
+	if (taken)
+		return err_set(e, ERR_INPUT, loc, "%s: there is a %s '%s' already", what, strcmp(what, "call") ? "tensor" : "call",
+			name);
+	return OK;
+}
+
+enum err_code sequence_tensor(struct sequence *s, enum seq_role role, const char *name, enum dtype type,
+	int rank, const int64_t *dim, struct srcloc loc, int *out, struct err *e)
+{
+	const char *what = seq_role_names[role];
+	struct seq_tensor t = { .role = role, .type = type, .rank = rank, .call = NONE, .own = NONE, .loc = loc };
+	int64_t n = 1;
+
+	TRY(check_name(what, name, sequence_find_tensor(s, name) != NONE, loc, e));
+	if (s->tensors.n == SEQ_TENSORS_MAX)
+		return err_set(e, ERR_LIMIT, loc, "%s: a sequence has at most %d tensors", what, SEQ_TENSORS_MAX);
+	for (int i = 0; i < rank; i++) {
+		if (dim[i] < 1)
+			return err_set(e, ERR_INPUT, loc, "%s: '%s' has size %lld in dimension %d; sizes are at least 1", what,
+				name, (long long)dim[i], i + 1);
+		if (dim[i] > ((int64_t)1 << 40) / n)
+			return err_set(e, ERR_LIMIT, loc, "%s: '%s' has more than 2^40 elements", what, name);
+		t.dim[i] = dim[i];
+		n *= dim[i];
+	}
+	t.name = arena_strdup(&s->arena, name);
+	t.bytes = dtype_bytes(type, (size_t)n);
+	*out = s->tensors.n;
+	VEC_PUSH(&s->arena, &s->tensors, t);
+	return OK;
+}
+
+static int64_t elements(const struct seq_tensor *t)
+{
+	int64_t n = 1;
+
+	for (int i = 0; i < t->rank; i++)
+		n *= t->dim[i];
+	return n;
+}
+
+/* ---- calls ---- */
+
+/* Elements of a program's tensor as it is declared. */
+static int64_t program_elements(const struct program *p, int tensor)
+{
+	const struct tensor *t = &p->tensors.v[tensor];
+	int64_t n = 1;
+
+	for (int i = 0; i < t->rank; i++)
+		n *= p->axes.v[tensor_declared_axis(t, i)].size;
+	return n;
+}
+
+/* "q {4096, 32, 128}", or "rows 0 to 31 of q {...}", for messages; in `a`. */
+static const char *given_text(struct arena *a, const struct sequence *s, const struct seq_given *g)
+{
+	const struct seq_tensor *t = &s->tensors.v[g->tensor];
+	struct buf b = buf_new(a);
+
+	if (g->count)
+		buf_printf(&b, "%lld rows of ", (long long)g->count);
+	buf_printf(&b, "'%s' {", t->name);
+	for (int i = 0; i < t->rank; i++)
+		buf_printf(&b, "%s%lld", i ? ", " : "", (long long)t->dim[i]);
+	buf_puts(&b, "}");
+	return b.text;
+}
+
+/* Resolve what is given for tensor `own` of the program. */
+static enum err_code make_arg(struct sequence *s, const char *call, const struct program *p, int own, const struct seq_given *g,
+	struct srcloc loc, struct seq_arg *out, struct err *e)
+{
+	const struct tensor *wants = &p->tensors.v[own];
+	const struct seq_tensor *t = &s->tensors.v[g->tensor];
+	int64_t all = elements(t), rows = t->rank ? t->dim[0] : 1, row = all / rows, n = program_elements(p, own);
+	bool writes = wants->role == TENSOR_OUTPUT;
+
+	if (g->first < 0 || g->count < 0 || g->first > rows - g->count)
+		return err_set(e, ERR_INPUT, loc, "call: '%s' of '%s' would be rows %lld to %lld of '%s', which has %lld", g->name,
+			call, (long long)g->first, (long long)(g->first + g->count - 1), t->name, (long long)rows);
+	if (t->type != wants->element)
+		return err_set(e, ERR_INPUT, loc, "call: '%s' of '%s' is of %s, '%s' of %s", g->name, call,
+			dtype_name(wants->element), t->name, dtype_name(t->type));
+	if ((g->count ? g->count * row : all) != n)
+		return err_set(e, ERR_INPUT, loc, "call: '%s' of '%s' has %lld elements, %s has %lld", g->name, call, (long long)n,
+			given_text(&s->arena, s, g), (long long)(g->count ? g->count * row : all));
+	if (wants->by_address)
+		return err_set(e, ERR_INPUT, loc, "call: '%s' of '%s' is given by the addresses of its parts, which a sequence has not",
+			g->name, call);
+	if (writes && t->role == SEQ_INPUT)
+		return err_set(e, ERR_INPUT, loc, "call: '%s' would write '%s', which is an input; s:state is read and written in place",
+			call, t->name);
+	if (dtype_bits(t->type) < 8 && g->first * row % 2)
+		return err_set(e, ERR_INPUT, loc, "call: '%s' of '%s' would begin inside a byte of '%s'", g->name, call, t->name);
+	*out = (struct seq_arg){ .tensor = g->tensor, .offset = dtype_bytes(t->type, (size_t)(g->first * row)),
+		.bytes = dtype_bytes(t->type, (size_t)n), .reads = !writes, .writes = writes };
+	if (out->offset % 16)
+		return err_set(e, ERR_INPUT, loc, "call: '%s' of '%s' would begin at byte %zu of '%s', which is no multiple of 16: "
+			"kernels could not copy it", g->name, call, out->offset, t->name);
+	return OK;
+}
+
+static bool overlap(const struct seq_arg *a, const struct seq_arg *b)
+{
+	return a->tensor == b->tensor && a->tensor != NONE && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+}
+
+/* No two arguments of the call are the same bytes, one of which it writes: its kernels may access them in any order. */
+static enum err_code check_aliases(const struct sequence *s, const struct seq_call *c, struct err *e)
+{
+	const struct program *p = c->program;
+
+	for (int i = 0; i < p->tensors.n; i++)
+		for (int j = i + 1; j < p->tensors.n; j++)
+			if (overlap(&c->args[i], &c->args[j]) && (c->args[i].writes || c->args[j].writes))
+				return err_set(e, ERR_INPUT, c->loc, "call: '%s' and '%s' of '%s' are the same bytes of '%s', and one of "
+					"them is written: a kernel may do so before it has read them", p->tensors.v[i].name,
+					p->tensors.v[j].name, c->name, s->tensors.v[c->args[i].tensor].name);
+	return OK;
+}
+
+/* The temporary of a call's program gets a tensor of the sequence: "down.Part". */
+static void add_own(struct sequence *s, int call, const struct program *p, int own)
+{
+	const struct tensor *t = &p->tensors.v[own];
+	struct seq_tensor x = { .role = SEQ_TEMP, .type = t->element, .rank = t->rank, .call = call, .own = own,
+		.loc = s->calls.v[call].loc };
+
+	for (int i = 0; i < t->rank; i++)
+		x.dim[i] = p->axes.v[tensor_declared_axis(t, i)].size;
+	x.bytes = dtype_bytes(t->element, (size_t)program_elements(p, own));
+	x.name = arena_strf(&s->arena, "%s.%s", s->calls.v[call].name, t->name);
+	s->calls.v[call].args[own] = (struct seq_arg){ .tensor = s->tensors.n, .bytes = x.bytes, .reads = true, .writes = true };
+	VEC_PUSH(&s->arena, &s->tensors, x);
+}
+
+static enum err_code find_own(const struct program *p, const char *call, const char *name, struct srcloc loc, int *out,
+	struct err *e)
+{
+	const char *names[64];
+	int n = 0;
+
+	FIND_FIRST(*out, p->tensors.n, !strcmp(p->tensors.v[*out].name, name) && p->tensors.v[*out].role != TENSOR_TEMP);
+	if (*out != NONE)
+		return OK;
+	for (int i = 0; i < p->tensors.n && n < LEN(names); i++)
+		if (p->tensors.v[i].role != TENSOR_TEMP)
+			names[n++] = p->tensors.v[i].name;
+	return err_set(e, ERR_INPUT, loc, "call: program '%s' of '%s' has no input or output '%s'%s", p->name, call, name,
+		nearest_hint(name, names, n).text);
+}
+
+enum err_code sequence_call(struct sequence *s, const char *name, const struct program *p,
+	const struct seq_given *given, int n, struct srcloc loc, struct err *e)
+{
+	struct seq_call c = { .program = p, .loc = loc };
+	int own;
+
+	TRY(check_name("call", name, sequence_find_call(s, name) != NONE, loc, e));
+	if (s->calls.n == SEQ_CALLS_MAX)
+		return err_set(e, ERR_LIMIT, loc, "call: a sequence has at most %d calls", SEQ_CALLS_MAX);
+	if (s->tensors.n > SEQ_TENSORS_MAX - p->tensors.n)
+		return err_set(e, ERR_LIMIT, loc, "call: a sequence has at most %d tensors", SEQ_TENSORS_MAX);
+	c.name = arena_strdup(&s->arena, name);
+	c.args = ARENA_ARRAY(&s->arena, p->tensors.n, struct seq_arg);
+	for (int i = 0; i < p->tensors.n; i++)
+		c.args[i].tensor = NONE;
+	for (int i = 0; i < n; i++) {
+		TRY(find_own(p, name, given[i].name, loc, &own, e));
+		if (c.args[own].tensor != NONE)
+			return err_set(e, ERR_INPUT, loc, "call: '%s' of '%s' is given twice", given[i].name, name);
+		TRY(make_arg(s, name, p, own, &given[i], loc, &c.args[own], e));
+	}
+	for (int i = 0; i < p->tensors.n; i++)
+		if (c.args[i].tensor == NONE && p->tensors.v[i].role != TENSOR_TEMP)
+			return err_set(e, ERR_INPUT, loc, "call: '%s' of '%s' is not given: {%s=...}", p->tensors.v[i].name, name,
+				p->tensors.v[i].name);
+	TRY(check_aliases(s, &c, e));
+	VEC_PUSH(&s->arena, &s->calls, c);
+	for (int i = 0; i < p->tensors.n; i++)
+		if (p->tensors.v[i].role == TENSOR_TEMP)
+			add_own(s, s->calls.n - 1, p, i);
+	return OK;
+}
+
+/* ---- dependences ---- */
+
+static int by_offset(const void *a, const void *b)
+{
+	const struct seq_arg *x = a, *y = b;
+
+	return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+/* The first byte of [from, to) of the tensor that no call before `call` writes; `to` if there is none. */
+static size_t first_unwritten(struct sequence *s, int tensor, int call, size_t from, size_t to)
+{
+	struct arena *a = &s->arena;
+	struct arena_mark mark = arena_mark(a);
+	VEC(struct seq_arg) written = { 0 };
+
+	for (int i = 0; i < call; i++)
+		for (int k = 0; k < s->calls.v[i].program->tensors.n; k++)
+			if (s->calls.v[i].args[k].tensor == tensor && s->calls.v[i].args[k].writes)
+				VEC_PUSH(a, &written, s->calls.v[i].args[k]);
+	if (written.n)
+		qsort(written.v, (size_t)written.n, sizeof(*written.v), by_offset);
+	for (int i = 0; i < written.n && from < to && written.v[i].offset <= from; i++)
+		if (written.v[i].offset + written.v[i].bytes > from)
+			from = written.v[i].offset + written.v[i].bytes;
+	arena_reset(a, mark);
+	return from < to ? from : to;
+}
+
+/* What the call reads has been written before it. */
+static enum err_code check_reads(struct sequence *s, int call, struct err *e)
+{
+	const struct seq_call *c = &s->calls.v[call];
+
+	for (int i = 0; i < c->program->tensors.n; i++) {
+		const struct seq_arg *x = &c->args[i];
+		const struct seq_tensor *t = &s->tensors.v[x->tensor];
+
+		if (!x->reads || t->call != NONE || t->role == SEQ_INPUT || t->role == SEQ_STATE)
+			continue;
+		if (first_unwritten(s, x->tensor, call, x->offset, x->offset + x->bytes) < x->offset + x->bytes)
+			return err_set(e, ERR_INPUT, c->loc, "call: '%s' reads '%s', and no call before it has written %s", c->name, t->name,
+				first_unwritten(s, x->tensor, call, 0, t->bytes) ? "all of that" : "it");
+	}
+	return OK;
+}
+
+static void add_uses(struct sequence *s, int call)
+{
+	const struct seq_call *c = &s->calls.v[call];
+
+	for (int i = 0; i < c->program->tensors.n; i++) {
+		struct seq_tensor *t = &s->tensors.v[c->args[i].tensor];
+
+		if (!t->uses.n || t->uses.v[t->uses.n - 1].call != call)
+			VEC_PUSH(&s->arena, &t->uses, ((struct seq_use){ .call = call }));
+		t->uses.v[t->uses.n - 1].reads |= c->args[i].reads;
+		t->uses.v[t->uses.n - 1].writes |= c->args[i].writes;
+	}
+}
+
+static void add_edges(struct sequence *s, int from, int to)
+{
+	const struct seq_call *a = &s->calls.v[from], *b = &s->calls.v[to];
+	int first = s->edges.n;
+
+	for (int i = 0; i < a->program->tensors.n; i++) {
+		for (int j = 0; j < b->program->tensors.n; j++) {
+			const struct seq_arg *x = &a->args[i], *y = &b->args[j];
+			int known;
+
+			if (!overlap(x, y) || !(x->writes || y->writes))
+				continue;
+			FIND_FIRST(known, s->edges.n - first, s->edges.v[first + known].tensor == x->tensor);
+			if (known == NONE) {
+				known = s->edges.n - first;
+				VEC_PUSH(&s->arena, &s->edges, ((struct seq_edge){ .from = from, .to = to, .tensor = x->tensor }));
+			}
+			s->edges.v[first + known].from_writes |= x->writes;
+			s->edges.v[first + known].to_writes |= y->writes;
+		}
+	}
+}
+
+enum err_code sequence_finish(struct sequence *s, struct err *e)
+{
+	if (!s->calls.n)
+		return err_set(e, ERR_INPUT, NOWHERE, "sequence '%s' has no call", s->name);
+	for (int i = 0; i < s->calls.n; i++) {
+		TRY(check_reads(s, i, e));
+		add_uses(s, i);
+	}
+	for (int i = 0; i < s->tensors.n; i++) {
+		const struct seq_tensor *t = &s->tensors.v[i];
+
+		if (!t->uses.n)
+			return err_set(e, ERR_INPUT, t->loc, "%s: no call uses '%s'", seq_role_names[t->role], t->name);
+		if (t->role == SEQ_OUTPUT && first_unwritten(s, i, s->calls.n, 0, t->bytes) < t->bytes)
+			return err_set(e, ERR_INPUT, t->loc, "output: no call writes %s'%s'",
+				first_unwritten(s, i, s->calls.n, 0, t->bytes) ? "all of " : "", t->name);
+	}
+	for (int j = 0; j < s->calls.n; j++)
+		for (int i = 0; i < j; i++)
+			add_edges(s, i, j);
+	return OK;
+}
+
+int sequence_edge(const struct sequence *s, int from, int to)
+{
+	int i;
+
+	FIND_FIRST(i, s->edges.n, s->edges.v[i].from == from && s->edges.v[i].to == to);
+	return i;
+}
