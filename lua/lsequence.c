@@ -316,7 +316,7 @@ static int seqplan_arena_l(lua_State *L)
 
 	lua_settop(L, 3);
 	if (lua_isnil(L, 2)) {
-		seqplan_place(p);
+		seqplan_allocate(p);
 		return 0;
 	}
 	if (lua_type(L, 2) != LUA_TTABLE)

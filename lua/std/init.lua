@@ -12,6 +12,7 @@ function core.late(module, name)
   end)
 end
 local late = core.late
+local sequences = require "millrace.sequence"
 local tile = require "millrace.tile"
 
 local mr = {version = "0.1.0", home = core.home(), array = entry(core.array, 3), program = tile.program, any = tile.any}
@@ -31,7 +32,7 @@ local function example_names()
     if file then
       local text = "\n" .. file:read "a"
       file:close()
-      if text:find "\nreturn%s+[%w_%.]*program%s*%(" then names[#names + 1] = name end
+      if text:find "\nreturn%s+[%w_%.]*program%s*%(" or text:find "\nreturn%s+[%w_%.]*sequence%s*%(" then names[#names + 1] = name end
     end
   end
   return names
@@ -49,7 +50,7 @@ local function example(examples, name)
   local chunk, message = loadfile(path, "t")
   if not chunk then raise("examples: " .. message) end
   local prog = chunk()
-  if not tile.is_program(prog) then
+  if not tile.is_program(prog) and not sequences.is_sequence(prog) then
     raise(("examples: examples/%s.lua returns %s, not a program"):format(name, show(prog)))
   end
   rawset(examples, name, prog)
@@ -77,7 +78,7 @@ mr.examples = setmetatable({}, {
 ---- other modules --------------------------------------------------------------------------------
 
 local made = setmetatable({}, {__mode = "k"})           -- {name or path, changes} of devices that have them
-for _, part in ipairs{"devices", "plan", "edit", "problems", "kernel", "sequence_plan", "trace", "compare", "blame", "pictures", "lesson", "show"} do
+for _, part in ipairs{"devices", "plan", "edit", "problems", "kernel", "sequence_plan", "sequence_run", "trace", "compare", "blame", "pictures", "lesson", "show"} do
   for name, f in pairs(require("millrace." .. part)(mr, made)) do mr[name] = f end
 end
 

@@ -3,12 +3,13 @@
 local core = require "millrace.core"
 local confine = require "millrace.confine"
 local membrane = require "millrace.membrane"
+local sequences = require "millrace.sequence"
 local tile = require "millrace.tile"
 local raise, show, hint, entry = core.raise, core.show, core.hint, core.entry
 
 local loader = {}
 
-local allowed <const> = {"plan", "device", "examples", "bound", "load_plan", "any"}
+local allowed <const> = {"plan", "device", "examples", "bound", "load_plan", "any", "sequence_plan"}
 
 -- What is asked of mr. that a plan's file does not have.
 local function forbidden(mr, name)
@@ -65,7 +66,7 @@ end
 -- What a script has as mr. given: the program, with sizes or not, that the user gave, or nil. made: a list for the plans made.
 -- device: instead of any that the script names; or nil.
 local function own_mr(mr, given, made, device)
-  local program = tile.is_program(given) and given or nil
+  local program = (tile.is_program(given) or sequences.is_sequence(given)) and given or nil
   local function keep(plan)
     made[#made + 1] = plan
     return plan
@@ -78,6 +79,7 @@ local function own_mr(mr, given, made, device)
       return membrane.outward(program or mr.examples[name])
     end),
     plan = membrane.call(function(graph, device) return keep(mr.plan(graph, device)) end),
+    sequence_plan = membrane.call(function(seq, device) return mr.sequence_plan(seq, device) end),
     bound = membrane.call(function(x, name, sizes) return loader.bound(x or program, name, sizes) end),
     device = membrane.call(function(name, changes)
       if type(name) == "string" and name:find "[/.]" and core.file_kind(name) ~= "file" then
@@ -129,8 +131,8 @@ end
 
 -- mr.bound: the program with sizes for which a plan is loaded: x, or x with these sizes.
 function loader.bound(x, name, sizes)
-  if core.is(x, "millrace.program") then return x end
-  if tile.is_program(x) and sizes then return x:bind(sizes) end
+  if core.is(x, "millrace.program") or core.is(x, "millrace.sequence") then return x end
+  if (tile.is_program(x) or sequences.is_sequence(x)) and sizes then return x:bind(sizes) end
   if tile.is_program(x) then
     raise(("the sizes of program '%s' are not in this plan: give mr.load_plan the program with sizes"):format(tostring(name)))
   end
@@ -143,7 +145,8 @@ end
 local function evaluate(what, name, text, source, env, given)
   local chunk, message = load(text, source, "t", env)
   if not chunk then raise(("%s: %s"):format(what, message)) end
-  local bound = core.is(given, "millrace.program") and membrane.outward(given) or nil
+  local has_sizes = core.is(given, "millrace.program") or core.is(given, "millrace.sequence")
+  local bound = has_sizes and membrane.outward(given) or nil
   return confine.call(("%s: %s"):format(what, name), chunk, bound)
 end
 
@@ -167,6 +170,7 @@ local function run(what, name, mr, text, source, given, device)
     error(for_device(result, device), 0)
   end
   local p = membrane.real(result)
+  if core.is(p, "millrace.sequence_plan") then return p end
   if not core.is(p, "millrace.plan") then raise(("%s: %s returns %s, not a plan"):format(what, name, show(result))) end
   core.set_loaded(p)
   return p, wanted

@@ -152,12 +152,17 @@ function of_plan.check(plan)
 end
 
 class("millrace.plan", "plan", of_plan, words "tasks edges rings tile graph device usage")
+class("millrace.sequence_plan", "plan of a sequence", words "use order launch arena", words "calls offsets arena_bytes sequence device")
+class("millrace.sequence", "sequence with sizes", {program = true}, words "name tensors")
+class("millrace.tile_sequence", "sequence", {bind = true}, words "name")
 class("millrace.graph", "graph", {}, words "tasks buffers edges tile flops bytes tiles program")
 class("millrace.program", "program with sizes", {graph = true}, words "name axes tensors")
 class("millrace.device", "device", {number = true}, words "name title arch eus clock_hz seus")
 class("millrace.tile_program", "program", {bind = true}, words "name")
 class("millrace.any", "size that is known at launch", {}, words "max multiple typical like")
-metatables["millrace.tile_program"].__call = membrane.call(function(prog, sizes) return prog:bind(sizes) end)
+for _, name in ipairs{"millrace.tile_program", "millrace.tile_sequence"} do
+  metatables[name].__call = membrane.call(function(prog, sizes) return prog:bind(sizes) end)
+end
 
 -- A table that can only be read; missing(name) raises.
 function membrane.frozen(t, missing)

@@ -6,6 +6,7 @@ local literal = require("millrace.draft").literal
 local loader = require "millrace.loader"
 local options = require "millrace.options"
 local script = require "millrace.script"
+local sequences = require "millrace.sequence"
 local entry, expect = core.entry, core.expect
 
 local function has_literal(t)
@@ -60,16 +61,18 @@ return function(mr, made)
   plan.bound = entry(loader.bound)
 
   plan.load_plan = entry(function(path, x, given)
-    if type(x) == "table" and given == nil and not tile.is_program(x) and getmetatable(x) == nil then x, given = nil, x end
+    if type(x) == "table" and given == nil and not tile.is_program(x) and not sequences.is_sequence(x) and getmetatable(x) == nil then x, given = nil, x end
     expect(type(path) == "string", "load_plan", "path", path)
     if type(x) == "string" then
       core.raise(("load_plan: program expected, got %s; dofile gives the program that a file returns"):format(core.show(x)))
     end
-    expect(x == nil or core.is(x, "millrace.program") or tile.is_program(x), "load_plan", "program", x)
+    local of_sequence = core.is(x, "millrace.sequence") or sequences.is_sequence(x)
+    expect(x == nil or core.is(x, "millrace.program") or tile.is_program(x) or of_sequence, "load_plan", "program", x)
     local device = options.check(given, "load_plan", {"device"}).device
     if type(device) == "string" then device = mr.device(device) end
     expect(device == nil or core.is(device, "millrace.device"), "load_plan", "device", device)
     local p, wanted = loader.of_file(mr, loader.path_of(path), x, device)
+    if core.is(p, "millrace.sequence_plan") then return p end
     if device then                                      -- another plan than that of the file, which is not to be overwritten
       core.set_made_for(p, wanted)
       return p

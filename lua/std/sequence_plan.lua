@@ -18,7 +18,7 @@ return function(mr, made)
   -- The best plan of the store for a program with sizes, or nil.
   local function stored(bound, device)
     local row = mr.store:best(bound, device)
-    return row and row.plan or nil
+    return row and row:plan(bound) or nil
   end
 
   local function check_bound(seq, what) expect(core.is(seq, "millrace.sequence"), what, "sequence with sizes", seq) end
@@ -144,9 +144,33 @@ return function(mr, made)
     return table.concat(lines, "\n")
   end
 
+  -- sp:save(path[, {overwrite=true}])
+  local function save(sp, path, given)
+    expect(core.is(sp, "millrace.sequence_plan"), "save", "plan of a sequence", sp)
+    expect(type(path) == "string" and path ~= "" and not path:find "\0", "save", "path", path)
+    local overwrite = options.check(given, "save", {"overwrite"}).overwrite
+    if core.file_kind(path) and not overwrite then
+      raise(("save: %s exists; sp:save(%q, {overwrite=true}) replaces it"):format(path, path))
+    end
+    local good, why = core.replace_file(path, sp:script())
+    if not good then raise(("save: cannot write %s: %s"):format(path, why)) end
+    return path
+  end
+
+  -- What a plan can do, of a sequence with sizes: with the plan that seq:plan() makes, once.
+  local planned_of = setmetatable({}, {__mode = "k"})
+  for _, name in ipairs{"check", "simulate", "run", "bench"} do
+    core.method("millrace.sequence", name, entry(function(seq, ...)
+      check_bound(seq, name)
+      planned_of[seq] = planned_of[seq] or plan(seq)
+      return planned_of[seq][name](planned_of[seq], ...)
+    end))
+  end
+
   core.method("millrace.sequence", "plan", entry(plan))
   core.method("millrace.sequence_plan", "simulate", entry(simulate))
   core.method("millrace.sequence_plan", "script", entry(script))
+  core.method("millrace.sequence_plan", "save", entry(save))
   core.shown("millrace.sequence", sequence_text)
   core.shown("millrace.sequence_plan", plan_text)
   core.shown("millrace.sequence_timeline", line_text)

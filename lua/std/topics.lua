@@ -16,14 +16,14 @@ local topics = {}               -- name -> {title=, names=, call=, text=, fix=, 
 
 -- What objects are called in the texts -> what their topics begin with.
 local short = {tl = "timeline", k = "kernel", r = "found", prog = "program", a = "array", e = "event",
-  v = "value", c = "carry", b = "benched", err = "checked", row = "stored"}
+  v = "value", c = "carry", seq = "sequence", sp = "sequence_plan", sk = "sequence_kernel", b = "benched", err = "checked", row = "stored"}
 
 -- Markdown as plain text.
 local function plain(text) return (text:gsub("%[([^%[%]]*)%]%([^()]*%)", "%1"):gsub("`", ""):gsub("\\|", "|")) end
 
 -- "tl:print" -> "timeline:print"
 local function full_name(name)
-  local owner, member = name:match "^(%a+)([.:].+)$"
+  local owner, member = name:match "^([%a_]+)([.:].+)$"
   return short[owner] and short[owner] .. member or name
 end
 

@@ -188,6 +188,11 @@ static enum err_code check_step(const struct gpu_job *job, int i, struct err *e)
 	const struct gpu_step *s = &job->steps[i];
 	size_t total = 0;
 
+	if (s->stream < 0 || s->stream >= GPU_STREAMS_MAX || s->nafter < 0 || s->nafter > i)
+		return WRONG("step %d is on no stream, or waits for too many steps", i);
+	for (int k = 0; k < s->nafter; k++)
+		if (s->after[k] < 0 || s->after[k] >= i || job->steps[s->after[k]].once)
+			return WRONG("step %d waits for step %d, which is not before it", i, s->after[k]);
 	if (s->kind == GPU_STEP_FILL)
 		return s->buffer >= 0 && s->buffer < job->nbuffers ? OK :
 			WRONG("step %d fills buffer %d of %d", i, s->buffer, job->nbuffers);

@@ -15,6 +15,7 @@ enum {
 	GPU_RUNS_MAX = 100000,		/* run times that one job may record */
 	GPU_COPIES_MAX = 256,		/* of a buffer that rotates */
 	GPU_CONTESTANTS_MAX = 64,	/* of a race */
+	GPU_STREAMS_MAX = 16,		/* of a job */
 };
 
 /* Whose functions start the kernels. */
@@ -113,6 +114,11 @@ struct gpu_step {
 					 * waits for that itself (griddepcontrol) */
 	const struct gpu_param *params;
 	int nparams;
+	/* On which stream, from 0; and steps before it, of other streams, that must have ended. A run begins when the one
+	 * before it has ended on all streams. */
+	int stream;
+	const int *after;
+	int nafter;
 
 	/* FILL: all of a buffer, in every run */
 	int buffer;

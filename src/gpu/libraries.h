@@ -198,7 +198,10 @@ struct nvml_process {
 	SYM(function_attribute, cuFuncGetAttribute, , hipFuncGetAttribute, (int *value, int attribute, \
 		struct CUfunc_st *function)) \
 	SYM(stream_create, cuStreamCreate, , hipStreamCreateWithFlags, (struct CUstream_st **stream, unsigned flags)) \
+	SYM(stream_destroy, cuStreamDestroy, _v2, hipStreamDestroy, (struct CUstream_st *stream)) \
 	SYM(stream_synchronize, cuStreamSynchronize, , hipStreamSynchronize, (struct CUstream_st *stream)) \
+	SYM(stream_wait, cuStreamWaitEvent, , hipStreamWaitEvent, (struct CUstream_st *stream, struct CUevent_st *event, \
+		unsigned flags)) \
 	SYM(event_create, cuEventCreate, , hipEventCreateWithFlags, (struct CUevent_st **event, unsigned flags)) \
 	SYM(event_destroy, cuEventDestroy, _v2, hipEventDestroy, (struct CUevent_st *event)) \
 	SYM(event_record, cuEventRecord, , hipEventRecord, (struct CUevent_st *event, struct CUstream_st *stream)) \

@@ -268,6 +268,11 @@ static void code_param(struct wire *w, struct gpu_param *p)
 	p->tensor = p->kind == GPU_PARAM_TENSOR ? code_numbers(w, p->tensor, 1, sizeof(*p->tensor)) : NULL;
 }
 
+static void code_int(struct wire *w, int *x)
+{
+	CODE(w, *x);
+}
+
 static void code_gpu_step(struct wire *w, struct gpu_step *s)
 {
 	CODE(w, *s);
@@ -277,6 +282,7 @@ static void code_gpu_step(struct wire *w, struct gpu_step *s)
 	CODE_BOOL(w, s->early);
 	code_text(w, &s->entry);
 	CODE_ARRAY(w, s->params, s->nparams, struct gpu_param, code_param);
+	CODE_ARRAY(w, s->after, s->nafter, int, code_int);
 }
 
 /* All but the memory. */

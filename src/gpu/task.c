@@ -292,7 +292,6 @@ static enum err_code make_launch(struct gpu_task *t, struct gpu_launch *l, const
 		l->config.block[i] = gpu_dim(s->block[i]);
 	}
 	l->config.smem = s->smem;
-	l->config.stream = t->d->stream;
 	l->config.attributes = l->attributes;
 	TRY(check_threads(t, l, s));
 	TRY(set_smem(t, l, s));
@@ -305,10 +304,73 @@ static enum err_code make_launch(struct gpu_task *t, struct gpu_launch *l, const
 	return make_params(t, l, s);
 }
 
+/* ---- streams ---- */
+
+static enum err_code make_streams(struct gpu_task *t)
+{
+	const struct gpu_job *job = t->job;
+
+	t->streams[0] = t->d->stream;
+	t->events = ARENA_ARRAY(t->arena, job->nsteps, struct CUevent_st *);
+	for (int i = 0; i < job->nsteps; i++) {
+		const struct gpu_step *s = &job->steps[i];
+
+		if (!t->streams[s->stream]) {
+			TRY(CALL(t->d, stream_create, &t->streams[s->stream], CUDA_STREAM_NON_BLOCKING));
+			TRY(CALL(t->d, event_create, &t->ends[s->stream], 0));
+		}
+		for (int k = 0; k < s->nafter; k++)
+			if (!t->events[s->after[k]])
+				TRY(CALL(t->d, event_create, &t->events[s->after[k]], 0));
+		if (s->stream && !t->start)
+			TRY(CALL(t->d, event_create, &t->start, 0));
+	}
+	return OK;
+}
+
+static void release_streams(struct gpu_task *t)
+{
+	for (int i = 0; t->events && i < t->job->nsteps; i++)
+		if (t->events[i])
+			t->d->api.event_destroy(t->events[i]);
+	for (int i = 1; i < GPU_STREAMS_MAX; i++) {
+		if (t->ends[i])
+			t->d->api.event_destroy(t->ends[i]);
+		if (t->streams[i])
+			t->d->api.stream_destroy(t->streams[i]);
+	}
+	if (t->start)
+		t->d->api.event_destroy(t->start);
+}
+
+/* The other streams wait for what is on the context's. */
+static enum err_code fork_streams(struct gpu_task *t)
+{
+	if (!t->start)
+		return OK;
+	TRY(CALL(t->d, event_record, t->start, t->streams[0]));
+	for (int i = 1; i < GPU_STREAMS_MAX; i++)
+		if (t->streams[i])
+			TRY(CALL(t->d, stream_wait, t->streams[i], t->start, 0));
+	return OK;
+}
+
+static enum err_code join_streams(struct gpu_task *t)
+{
+	for (int i = 1; i < GPU_STREAMS_MAX && t->start; i++) {
+		if (!t->streams[i])
+			continue;
+		TRY(CALL(t->d, event_record, t->ends[i], t->streams[i]));
+		TRY(CALL(t->d, stream_wait, t->streams[0], t->ends[i], 0));
+	}
+	return OK;
+}
+
 static enum err_code make_launches(struct gpu_task *t)
 {
 	const struct gpu_job *job = t->job;
 
+	TRY(make_streams(t));
 	t->launches = ARENA_ARRAY(t->arena, job->nsteps, struct gpu_launch);
 	t->modules = ARENA_ARRAY(t->arena, job->nbinaries, struct CUmod_st *);
 	for (int i = 0; i < job->nbinaries; i++)
@@ -347,6 +409,7 @@ void gpu_task_release(struct gpu_task *t)
 		if (t->memory[i])
 			t->d->api.release(t->memory[i]);
 	t->memory = NULL;
+	release_streams(t);
 	for (int i = 0; t->modules && i < t->job->nbinaries; i++)
 		if (t->modules[i])
 			t->d->api.module_unload(t->modules[i]);
@@ -355,10 +418,11 @@ void gpu_task_release(struct gpu_task *t)
 
 /* ---- running ---- */
 
-static enum err_code launch(struct gpu_task *t, const struct gpu_launch *l, void **params)
+static enum err_code launch(struct gpu_task *t, struct gpu_launch *l, struct CUstream_st *stream, void **params)
 {
 	const unsigned *grid = l->config.grid, *block = l->config.block;
 
+	l->config.stream = stream;
 	if (t->d->kind == GPU_HIP)
 		return CALL_FOR(t->d, l->what, hipModuleLaunchKernel, l->function, grid[0], grid[1], grid[2], block[0],
 			block[1], block[2], l->config.smem, l->config.stream, params, NULL);
@@ -372,18 +436,27 @@ enum err_code gpu_task_step(struct gpu_task *t, int step, int copy)
 
 	if (s->kind == GPU_STEP_FILL)
 		return fill_memory(t, gpu_task_memory(t, s->buffer, copy), t->job->buffers[s->buffer].bytes, s->word);
-	return launch(t, l, l->params[copy]);
+	return launch(t, l, t->streams[0], l->params[copy]);
 }
 
 enum err_code gpu_task_run(struct gpu_task *t, int contestant, int copy)
 {
+	TRY(fork_streams(t));
 	for (int i = 0; i < t->job->nsteps; i++) {
 		const struct gpu_step *s = &t->job->steps[i];
 
-		if (!s->once && (!s->contestant || s->contestant == contestant))
+		if (s->once || (s->contestant && s->contestant != contestant))
+			continue;
+		for (int k = 0; k < s->nafter; k++)
+			TRY(CALL(t->d, stream_wait, t->streams[s->stream], t->events[s->after[k]], 0));
+		if (s->kind == GPU_STEP_FILL)
 			TRY(gpu_task_step(t, i, copy));
+		else
+			TRY(launch(t, &t->launches[i], t->streams[s->stream], t->launches[i].params[copy]));
+		if (t->events[i])
+			TRY(CALL(t->d, event_record, t->events[i], t->streams[s->stream]));
 	}
-	return OK;
+	return join_streams(t);
 }
 
 enum err_code gpu_task_check_guards(struct gpu_task *t, const char *what)

@@ -24,6 +24,9 @@ struct gpu_task {
 	struct CUmod_st **modules;	/* by binary; NULL: none */
 	struct gpu_launch *launches;	/* by step; those of fills are empty */
 	device_ptr *memory;		/* [buffer * copies + copy]; 0: none */
+	struct CUstream_st *streams[GPU_STREAMS_MAX];	/* of steps; the first is the context's; NULL: no step is on it */
+	struct CUevent_st **events;	/* by step: its end, where steps of other streams wait for that; else NULL */
+	struct CUevent_st *start, *ends[GPU_STREAMS_MAX];	/* of a run, if it has several streams */
 	int copies;
 	enum gpu_cache cache;		/* what a run finds in the L2 */
 };
@@ -39,7 +42,7 @@ device_ptr gpu_task_memory(const struct gpu_task *t, int buffer, int copy);
 /* Do the steps marked `once`, for all copies. */
 NODISCARD enum err_code gpu_task_begin(struct gpu_task *t);
 
-/* Put one step, or all steps of a run, on the stream. contestant: of a race, from 1; else 0. */
+/* Put one step on the context's stream, or all steps of a run on theirs; what follows on the context's comes after all of them. contestant: of a race, from 1; else 0. */
 NODISCARD enum err_code gpu_task_step(struct gpu_task *t, int step, int copy);
 NODISCARD enum err_code gpu_task_run(struct gpu_task *t, int contestant, int copy);
 

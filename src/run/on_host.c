@@ -63,6 +63,8 @@ enum err_code on_host_run(const struct built *b, const struct plan *at, void *co
 			buffers[t].from = data[t];
 		else
 			buffers[t].to = data[t] ? data[t] : arena_alloc(a, buffers[t].bytes);
+		if (p->tensors.v[t].role == TENSOR_OUTPUT && o->keep)
+			buffers[t].from = data[t];
 	}
 	*report = NULL;
 	for (int i = 0; i < b->nphases && !*report; i++) {

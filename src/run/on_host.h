@@ -8,6 +8,7 @@ struct on_host_options {
 	uint64_t seed;			/* of the random choices wherever the plan leaves the order open */
 	bool race;			/* also report accesses that nothing orders; slower */
 	double limit;			/* seconds for each phase; 0: no limit */
+	bool keep;			/* outputs begin with what data[] has, else with NaN */
 };
 
 /* b: built for BACKEND_HOST. at: its plan, or that plan at sizes (plan/sized.h), which tensors then have. data[t]:

@@ -1,4 +1,4 @@
-#include "run/run.h"
+#include "run/parts.h"
 
 #include <string.h>
 
@@ -52,14 +52,6 @@ static void describe_tensor(const struct program *p, const struct feed *in, int 
 
 /* ---- jobs ---- */
 
-/* A job that is being made, and its arrays, which are large enough for all of it. */
-struct parts {
-	struct gpu_job job;
-	struct gpu_buffer *buffers;
-	struct gpu_binary *binaries;
-	struct gpu_step *steps;
-};
-
 /* What there will be beyond the plans' own. */
 struct more {
 	int buffers, binaries, steps;
@@ -94,9 +86,8 @@ static enum err_code begin_job(struct parts *x, const struct racer *racers, int 
 	return OK;
 }
 
-/* Add the launch of a phase, and the phase's own buffers. The buffer of tensor t is tensors[t]. */
-static void add_step(struct parts *x, const struct built *b, const struct plan *at, int phase, int contestant,
-	const int *tensors, struct arena *a)
+void parts_add_phase(struct parts *x, const struct built *b, const struct plan *at, int phase, int contestant,
+	const int *tensors, const size_t *offsets, bool early, struct arena *a)
 {
 	static const char *const names[] = { "order of tiles", "first tiles", "stamps" };	/* ORDER PHASE_ORDER */
 	const struct source *s = &b->phases[phase].source;
@@ -121,9 +112,11 @@ static void add_step(struct parts *x, const struct built *b, const struct plan *
 				at->graph->program->tensors.n);
 		if (p.kind == PARAM_MAP)
 			params[i].tensor = built_map(a, at->graph->program, &p);
+		if (offsets && (p.kind == PARAM_MAP || p.kind == PARAM_POINTER))
+			params[i].offset = offsets[p.tensor];
 	}
 	x->steps[job->nsteps++] = (struct gpu_step){ .kind = GPU_STEP_KERNEL, .binary = job->nbinaries,
-		.contestant = contestant, .early = job->api == GPU_CUDA && phase > 0 && s->waits, .entry = s->entry, .grid = { (unsigned)eus },
+		.contestant = contestant, .early = job->api == GPU_CUDA && early && s->waits, .entry = s->entry, .grid = { (unsigned)eus },
 		.block = { (unsigned)s->threads }, .smem = (unsigned)s->shared_bytes, .params = params,
 		.nparams = s->params.n };
 	x->binaries[job->nbinaries++] = (struct gpu_binary){ binary->cubin, binary->cubin_bytes };
@@ -153,7 +146,7 @@ static const int *add_built(struct parts *x, const struct built *b, const struct
 			x->buffers[tensors[i]].to = NULL;
 	}
 	for (int i = 0; i < b->nphases; i++)
-		add_step(x, b, at, i, contestant, tensors, a);
+		parts_add_phase(x, b, at, i, contestant, tensors, NULL, i > 0, a);
 	return tensors;
 }
 

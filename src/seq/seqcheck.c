@@ -152,7 +152,7 @@ static void check_bounds(struct checker *c, int tensor)
 	else
 		x->message = arena_strf(c->a, "'%s' ends at byte %lld of an arena of %lld", t->name, (long long)(at + (int64_t)t->bytes),
 			(long long)c->p->arena_bytes);
-	x->hint = "sp:arena() places all temporaries";
+	x->hint = "sp:arena() finds offsets for all temporaries";
 }
 
 /* Two calls that use x and y, of which neither comes before the other; or else the last two, that do so in the order
@@ -190,7 +190,7 @@ static void check_shared_bytes(struct checker *c, int x, int y)
 	problem->message = arena_strf(c->a, "'%s', bytes %lld to %lld of the arena, and '%s', bytes %lld to %lld, share some, but both are "
 		"in use when '%s' and '%s' run", s->name, (long long)at, (long long)(at + (int64_t)s->bytes), t->name, (long long)to,
 		(long long)(to + (int64_t)t->bytes), call_name(c, user), call_name(c, other));
-	problem->hint = "sp:arena() places all temporaries";
+	problem->hint = "sp:arena() finds offsets for all temporaries";
 }
 
 enum err_code seqplan_check(const struct seqplan *p, struct arena *a, const struct stop *stop,

@@ -22,7 +22,7 @@ void seqplan_new(struct mem *mem, const struct sequence *s, const struct vdevice
 		p->launches[i].early = i > 0 && target_of(d)->phases_overlap;
 		p->launches[i].loc = s->calls.v[i].loc;
 	}
-	seqplan_place(p);
+	seqplan_allocate(p);
 }
 
 void seqplan_free(struct seqplan *p)
@@ -203,7 +203,7 @@ static int64_t lowest(const struct seqplan *p, const struct temporary *items, co
 	return at;
 }
 
-void seqplan_place(struct seqplan *p)
+void seqplan_allocate(struct seqplan *p)
 {
 	const struct sequence *s = p->s;
 	struct arena_mark mark = arena_mark(&p->arena);

@@ -5,7 +5,7 @@
  *   waits    of calls of other streams, which must have ended
  *   early    the kernel may be launched while the one in front of it in its stream runs (programmatic dependent launch): it waits for
  *            the end of that itself, before it accesses what others write
- *   arena    one piece of device memory in which all temporaries are; two of them may share bytes if all that uses one comes before all
+ *   arena    a block of device memory in which all temporaries are; two of them may share bytes if all that uses one comes before all
  *            that uses the other
  *
  * One relation serves the checker, the placement in the arena, the simulator and those who run it: call i comes before call j if
@@ -42,7 +42,7 @@ struct seqplan {
 	int64_t arena_bytes;
 };
 
-/* In the order of the sequence, on one stream, early wherever the device can; the temporaries placed. *out is set before anything that
+/* In the order of the sequence, on one stream, early wherever the device can; with offsets for the temporaries. *out is set before anything that
  * can fail. Free with seqplan_free. */
 void seqplan_new(struct mem *mem, const struct sequence *s, const struct vdevice *d, struct seqplan **out);
 void seqplan_free(struct seqplan *p);
@@ -58,9 +58,9 @@ NODISCARD enum err_code seqplan_launch(struct seqplan *p, int call, int stream, 
 /* Where temporaries are. bytes: of the arena; 0: so many that all fit. */
 NODISCARD enum err_code seqplan_at(struct seqplan *p, const int *tensors, const int64_t *offsets, int n, int64_t bytes,
 	struct srcloc loc, struct err *e);
-/* Place all temporaries, so that none shares bytes with one that may be in use at the same time: the largest first, each at the
- * lowest place that is free. */
-void seqplan_place(struct seqplan *p);
+/* Find offsets for all temporaries, so that none shares bytes with one that may be in use at the same time: the largest first, each at the
+ * lowest offset that is free. */
+void seqplan_allocate(struct seqplan *p);
 
 /* Does call i come before call j? By i * calls + j; in `a`. */
 bool *seqplan_relation(struct arena *a, const struct seqplan *p);
@@ -78,7 +78,7 @@ enum seq_problem_code {
 	SEQ_ORDER,			/* two calls that depend on each other are in no order, or in the wrong one */
 	SEQ_WAIT,			/* a wait for what is launched later */
 	SEQ_ARENA,			/* temporaries that are in use at the same time share bytes */
-	SEQ_BOUNDS,			/* a temporary has no place, or one outside of the arena */
+	SEQ_BOUNDS,			/* a temporary has no offset, or ends outside of the arena */
 	SEQ_EARLY,			/* a launch that cannot be early */
 };
 const char *seq_problem_name(enum seq_problem_code c);	/* "no_plan", ... */

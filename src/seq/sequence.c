@@ -140,7 +140,7 @@ static enum err_code make_arg(struct sequence *s, const char *call, const struct
 		return err_set(e, ERR_INPUT, loc, "call: '%s' of '%s' is given by the addresses of its parts, which a sequence has not",
 			g->name, call);
 	if (writes && t->role == SEQ_INPUT)
-		return err_set(e, ERR_INPUT, loc, "call: '%s' would write '%s', which is an input; s:state is read and written in place",
+		return err_set(e, ERR_INPUT, loc, "call: '%s' would write '%s', which is an input; s:state is read and written by calls",
 			call, t->name);
 	if (dtype_bits(t->type) < 8 && g->first * row % 2)
 		return err_set(e, ERR_INPUT, loc, "call: '%s' of '%s' would begin inside a byte of '%s'", g->name, call, t->name);

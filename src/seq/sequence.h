@@ -5,7 +5,7 @@
  * which memory the calls are executed is said by a plan of the sequence (seqplan.h).
  *
  *   tensor  an array in global memory, contiguous and row-major: an input; an output; a state, which calls read and write
- *           in place; or a temporary. What a program of several phases keeps between them is a temporary, too, of its call.
+ *           at the same address; or a temporary. What a program of several phases keeps between them is a temporary, too, of its call.
  *   call    a program with sizes, and for each input and output of it the tensor, or the part of one, that it is
  *
  * A sequence is built front to back by the calls below, and read by everything else. Positions in the arrays are the ids.

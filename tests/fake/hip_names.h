@@ -28,3 +28,5 @@
 #define cuEventDestroy_v2 hipEventDestroy
 #define cuEventRecord hipEventRecord
 #define cuEventElapsedTime hipEventElapsedTime
+#define cuStreamWaitEvent hipStreamWaitEvent
+#define cuStreamDestroy_v2 hipStreamDestroy

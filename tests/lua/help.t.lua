@@ -26,7 +26,7 @@ local function names_of(cell, prefix, add)
   local unit, last = cell:match "^`seu` (%a+):", ""
   if unit then cell = cell:match ":(.*)$" end
   for code in cell:gmatch "`([^`]*)`" do
-    local owner, sep, name = code:match "^(%a+)([.:])([%w_.]+)"
+    local owner, sep, name = code:match "^([%l][%a_]*)([.:])([%w_.]+)"
     if code:find "^tostring" or code:find "^#" or code == "..." or code:find "^mr%.array"
       or owner and owner == owner:upper() then
       -- not a name, or described elsewhere
@@ -50,7 +50,7 @@ local function table_names(text)
   for line in text:gmatch "[^\n]+" do
     local cell = line:match "^| (.-) |"
     if line:find "^<!%-%- names:" then
-      prefix = line:match "names: (%a+)"
+      prefix = line:match "names: ([%a_]+)"
     elseif not line:find "^|" then
       prefix = nil
     end

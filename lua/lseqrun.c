@@ -1,0 +1,224 @@
+/* Running the kernels of a sequence. */
+#include "lkernel.h"
+#include "lsequence.h"
+
+#include <string.h>
+
+#include "run/run_sequence.h"
+
+/* What a run is given and gives: arrays by name. */
+struct arrays {
+	int inputs, outputs, temps;	/* stack indices; the last 0: not wanted */
+};
+
+static void dims_of(const struct seq_tensor *t, char *buf, size_t size)
+{
+	array_show_shape(buf, size, t->rank, t->dim);
+}
+
+/* Push the array of an input or state, of the right type and shape. */
+static struct array *push_given(lua_State *L, int inputs, const struct seq_tensor *t)
+{
+	char has[SHOW_MAX], wants[SHOW_MAX];
+	struct array *a;
+
+	if (lua_getfield(L, inputs, t->name) == LUA_TNIL)
+		throw_msg(L, "run: %s '%s' is missing", seq_role_names[t->role], t->name);
+	a = check_array(L, -1, "run");
+	dims_of(t, wants, sizeof(wants));
+	array_show_shape(has, sizeof(has), a->rank, a->dim);
+	if (a->type != t->type || strcmp(has, wants) != 0)
+		throw_msg(L, "run: %s '%s' is %s %s, the sequence wants %s %s", seq_role_names[t->role], t->name,
+			dtype_name(a->type), has, dtype_name(t->type), wants);
+	return a;
+}
+
+static void *new_array(lua_State *L, int table, const struct seq_tensor *t)
+{
+	void *data = array_new(L, "run", t->type, t->rank, t->dim)->data;
+
+	lua_setfield(L, table, t->name);
+	return data;
+}
+
+/* By tensor: where its elements are. A state begins with the given one, in an array of its own. */
+static void **tensor_data(lua_State *L, const struct sequence *s, const struct arrays *x, struct arena *a)
+{
+	void **data = ARENA_ARRAY(a, s->tensors.n, void *);
+
+	for (int i = 0; i < s->tensors.n; i++) {
+		const struct seq_tensor *t = &s->tensors.v[i];
+		struct array *given = NULL;
+
+		if (t->role == SEQ_INPUT || t->role == SEQ_STATE)
+			given = push_given(L, x->inputs, t);
+		if (t->role == SEQ_INPUT)
+			data[i] = given->data;
+		else if (t->role != SEQ_TEMP || (x->temps && t->call == NONE))
+			data[i] = new_array(L, t->role == SEQ_TEMP ? x->temps : x->outputs, t);
+		if (t->role == SEQ_STATE)
+			memcpy(data[i], given->data, t->bytes);
+		if (given)
+			lua_pop(L, 1);
+	}
+	return data;
+}
+
+/* core.sequence_run(sp, {kernel, ...}, inputs, {limit=, seconds=, seed=, race=, first=}) -> outputs, temporaries or nil, list of
+ * milliseconds or nil, how. The kernels are those of the calls, in order of the sequence. first: run the first so many calls one after the
+ * other, each temporary in memory of its own, and return these, too. Raises what the CPU's runtime finds wrong. */
+static int run_l(lua_State *L)
+{
+	struct host *h = enter(L);
+	const struct seqplan *p = check_seqplan(L, 1, "run");
+	const struct sequence *s = p->s;
+	struct on_host_options o = { .limit = 60, .race = true };
+	struct gpu_bench bench = { .warmup = 0.05 };
+	struct stop stop = stop_of(h);
+	struct sequence_job job = { .plan = p };
+	struct gpu_result r = { 0 };
+	struct built **kernels;
+	const char *report = NULL;
+	struct arrays x = { 3, 5, 0 };
+	bool timed, on_host;
+	int64_t seed = 1, first = 0;
+	struct arena *a;
+	struct err e;
+
+	lua_settop(L, 4);
+	OPTIONS_CHECK(L, 4, "run", "limit", "seconds", "seed", "race", "first");
+	lua_newtable(L);
+	arrays_describe(L);
+	option_integer(L, 4, "run", "seed", INT64_MIN, INT64_MAX, &seed);
+	option_real(L, 4, "run", "limit", &o.limit);
+	option_bool(L, 4, "run", "race", &o.race);
+	option_integer(L, 4, "run", "first", 1, s->calls.n, &first);
+	job.first = (int)first;
+	timed = option_real(L, 4, "run", "seconds", &bench.seconds);
+	if (lua_type(L, 3) != LUA_TTABLE)
+		throw_type(L, 3, "run", "table of inputs");
+	if (first) {
+		lua_newtable(L);
+		x.temps = lua_gettop(L);
+	}
+	a = scratch_push(L);
+	kernels = ARENA_ARRAY(a, s->calls.n, struct built *);
+	for (int i = 0; i < s->calls.n; i++) {
+		lua_rawgeti(L, 2, i + 1);
+		kernels[i] = check_built(L, -1, "run");
+		lua_pop(L, 1);
+	}
+	o.seed = (uint64_t)seed;
+	job.kernels = kernels;
+	job.data = tensor_data(L, s, &x, a);
+	on_host = kernels[0]->backend == BACKEND_HOST;
+	enter(L);
+	raise_if(L, on_host ? sequence_on_host(&job, &o, &stop, a, &report, &e) :
+		sequence_on_device(&job, gpu_of(L), o.limit, timed ? &bench : NULL, &stop, a, &r, &e), &e);
+	if (report)
+		throw_msg(L, "run: %s", report);
+	lua_pushvalue(L, x.outputs);
+	if (x.temps)
+		lua_pushvalue(L, x.temps);
+	else
+		lua_pushnil(L);
+	if (on_host)
+		return 2;
+	PUSH_LIST(L, i, r.runs, lua_pushnumber(L, r.ms[i]));
+	lua_createtable(L, 0, 2);
+	set_text(L, "cache", gpu_cache_name(r.cache));
+	if (r.watts > 0)
+		set_real(L, "watts", r.watts);
+	return 4;
+}
+
+/* core.sequence_inputs(sequence, seed) -> arrays of random elements for all inputs and states, by name, as the program that reads each
+ * first would get them */
+static int inputs_l(lua_State *L)
+{
+	const struct sequence *s = check_sequence(L, 1, "inputs");
+	uint64_t seed = (uint64_t)luaL_optinteger(L, 2, 1);
+
+	lua_settop(L, 2);
+	lua_newtable(L);
+	arrays_describe(L);
+	for (int i = 0; i < s->tensors.n; i++) {
+		const struct seq_tensor *t = &s->tensors.v[i];
+		int64_t below = 0, row = 0;
+		enum dtype as = t->type;
+		bool distinct = false;
+
+		if (t->role != SEQ_INPUT && t->role != SEQ_STATE)
+			continue;
+		for (int k = 0; k < t->uses.n; k++) {
+			const struct seq_call *c = &s->calls.v[t->uses.v[k].call];
+
+			for (int m = 0; m < c->program->tensors.n; m++) {
+				const struct tensor *own = &c->program->tensors.v[m];
+
+				if (c->args[m].tensor != i || own->role != TENSOR_INPUT)
+					continue;
+				as = own->type;
+				if (own->index_below && (!below || own->index_below < below))
+					below = own->index_below;
+				distinct |= own->index_distinct;
+				row = row ? row : tensor_sorted_row(c->program, m);
+			}
+		}
+		array_random(L, array_new(L, "inputs", t->type, t->rank, t->dim), as, seed, t->name, below, distinct, row);
+		lua_setfield(L, 3, t->name);
+	}
+	return 1;
+}
+
+/* core.array_part(array, offset, dtype, {size, ...}) -> a new array of the elements from `offset` on, counted from 0 */
+static int part_l(lua_State *L)
+{
+	struct array *a = check_array(L, 1, "part"), *out;
+	int64_t from = lua_tointeger(L, 2), dim[RANK_MAX];
+	int rank = (int)lua_rawlen(L, 3);
+
+	for (int i = 0; i < rank && i < RANK_MAX; i++) {
+		lua_rawgeti(L, 3, i + 1);
+		dim[i] = lua_tointeger(L, -1);
+		lua_pop(L, 1);
+	}
+	out = array_new(L, "part", a->type, rank, dim);
+	if (from < 0 || from > a->n - out->n)
+		throw_msg(L, "part: elements %lld to %lld of %lld", (long long)from, (long long)(from + out->n), (long long)a->n);
+	memcpy(out->data, (const char *)a->data + dtype_bytes(a->type, (size_t)from), out->bytes);
+	return 1;
+}
+
+/* core.array_store(array, offset, want, allowed): put the elements of `want`, rounded, into the array from `offset` on; those for which
+ * nothing is allowed, as no store reaches them (core.reference_allowing), stay. */
+static int store_l(lua_State *L)
+{
+	struct array *a = check_array(L, 1, "store");
+	const struct array *want = check_array(L, 3, "store"), *allowed = check_array(L, 4, "store");
+	int64_t from = lua_tointeger(L, 2);
+
+	if (from < 0 || from > a->n - want->n || want->n != allowed->n)
+		throw_msg(L, "store: elements %lld to %lld of %lld", (long long)from, (long long)(from + want->n), (long long)a->n);
+	for (int64_t i = 0; i < want->n; i++)
+		if (dtype_load(allowed->type, allowed->data, (size_t)i) != 0)
+			dtype_store(a->type, a->data, (size_t)(from + i), dtype_load(want->type, want->data, (size_t)i));
+	return 0;
+}
+
+/* core.array_equal(a, b): the same bits */
+static int equal_l(lua_State *L)
+{
+	const struct array *a = check_array(L, 1, "compare"), *b = check_array(L, 2, "compare");
+
+	lua_pushboolean(L, a->bytes == b->bytes && !memcmp(a->data, b->data, a->bytes));
+	return 1;
+}
+
+void lua_open_seqrun(lua_State *L)
+{
+	static const luaL_Reg functions[] = { { "sequence_run", run_l }, { "sequence_inputs", inputs_l }, { "array_part", part_l },
+		{ "array_store", store_l }, { "array_equal", equal_l }, { NULL, NULL } };
+
+	luaL_setfuncs(L, functions, 0);
+}

@@ -1,0 +1,185 @@
+-- sequence_run.lua - the reference of a sequence; compiling and running its kernels.
+
+local core = require "millrace.core"
+local options = require "millrace.options"
+local record = require("millrace.record").of
+local within = require "millrace.within"
+local raise, entry, expect = core.raise, core.entry, core.expect
+
+---- the reference ---------------------------------------------------------------------------------
+
+-- Of arrays by name of the sequence's tensors: what a call's program is given, by its own names and in its shapes.
+local function arguments(seq, call, arrays, role)
+  local bound, tensors, list = seq:program(call), {}, {}
+  for _, t in ipairs(bound.tensors) do tensors[t.name] = t end
+  for _, x in ipairs(core.sequence_args(seq, call)) do
+    local t = tensors[x.own]
+    if t.role == role then list[x.own] = core.array_part(arrays[x.tensor], x.offset, t.shape) end
+  end
+  return list
+end
+
+-- What the sequence computes: its programs one after the other, each by its reference in double precision, whose results are
+-- rounded to the types of the tensors that they are stored to. -> arrays by name, of outputs and states
+local function reference(seq, inputs, given)
+  expect(core.is(seq, "millrace.sequence"), "reference", "sequence with sizes", seq)
+  expect(type(inputs) == "table", "reference", "table of inputs", inputs)
+  local o = options.check(given, "reference", {"on", "limit"})
+  local arrays, out = {}, {}
+  for _, t in ipairs(seq.tensors) do
+    local is_given = t.role == "input" or t.role == "state"
+    if is_given and not core.is(inputs[t.name], "millrace.array") then raise(("reference: %s '%s' is missing"):format(t.role, t.name)) end
+    arrays[t.name] = is_given and inputs[t.name] or core.array(t.dtype, t.shape)
+    if t.role == "state" then arrays[t.name] = arrays[t.name]:copy() end
+    if t.role == "output" or t.role == "state" then out[t.name] = arrays[t.name] end
+  end
+  for _, call in ipairs(core.sequence_call_names(seq)) do
+    local want, allowed = core.reference_allowing(seq:program(call), arguments(seq, call, arrays, "input"), {on = o.on, limit = o.limit})
+    for _, x in ipairs(core.sequence_args(seq, call)) do
+      if x.writes then core.array_store(arrays[x.tensor], x.offset, want[x.own], allowed[x.own]) end
+    end
+  end
+  return out
+end
+
+---- compiled sequences ----------------------------------------------------------------------------
+
+local kernel
+
+local function check_kernel(k, what) expect(getmetatable(k) == kernel, what, "compiled sequence", k) end
+
+local function inputs_of(k, given, seed) return given or k.plan.sequence:inputs{seed = seed} end
+
+-- sk:run([inputs[, {seed=, limit=, race=}]]) -> outputs and states, by name
+local function run(k, inputs, given)
+  check_kernel(k, "run")
+  local o = options.check(given, "run", {"seed", "limit", "race"})
+  return (core.sequence_run(k.plan, k.kernels, inputs_of(k, inputs, o.seed), o))
+end
+
+local checked = record("comparison of a sequence with the references of its programs", "ok relative calls differs",
+  {__name = "millrace.sequence_check", __tostring = function(e)
+    local lines = {("%s; the greatest relative error of a call is %.2g"):format(e.ok and "right" or "wrong", e.relative)}
+    for _, c in ipairs(e.calls) do
+      if not c.ok then lines[#lines + 1] = ("%s: relative error %.2g, of %.2g allowed"):format(c.name, c.relative, c.allowed) end
+    end
+    for _, name in ipairs(e.differs) do
+      lines[#lines + 1] = ("'%s' is another one as planned than after the calls one by one, with memory for each temporary"):format(name)
+    end
+    return table.concat(lines, "\n")
+  end})
+
+-- Compare a call's outputs, after it in `after`, with the reference on what it was given.
+local function compare_call(seq, call, before, after, o)
+  local bound = seq:program(call)
+  local inputs = arguments(seq, call, before, "input")
+  local want, allowed = core.reference_allowing(bound, inputs, {on = o.reference, limit = o.limit})
+  local found = within(bound, arguments(seq, call, after, "output"), want, allowed, {})
+  return {name = call, ok = found.ok, relative = found.relative, allowed = found.allowed, worst = found.worst}
+end
+
+-- sk:check([{seed=, limit=, race=, inputs=, reference=}]): is it right? The calls run one by one, with memory for each temporary, and
+-- each is compared with the reference of its program on what it got; then the run as planned must give the same bits, or, where a program
+-- adds in memory in any order, nearly the same. reference=false leaves out the first.
+local function check(k, given)
+  check_kernel(k, "check")
+  local o = options.check(given, "check", {"seed", "limit", "race", "inputs", "reference"})
+  local seq = k.plan.sequence
+  local inputs = inputs_of(k, o.inputs, o.seed)
+  local how, found = {seed = o.seed, limit = o.limit, race = o.race}, {ok = true, relative = 0, calls = {}, differs = {}}
+  local names, adds, before, last = core.sequence_call_names(seq), false, inputs, nil
+  before = setmetatable({}, {__index = inputs})
+  for i, call in ipairs(names) do
+    adds = adds or core.adds(seq:program(call))
+    if o.reference ~= false or i == #names then
+      how.first = i
+      local outputs, temps = core.sequence_run(k.plan, k.kernels, inputs, how)
+      local after = setmetatable({}, {__index = function(_, name) return outputs[name] or temps[name] or inputs[name] end})
+      if o.reference ~= false then
+        local one = compare_call(seq, call, before, after, o)
+        found.calls[i], found.ok = one, found.ok and one.ok
+        found.relative = math.max(found.relative, one.relative)
+      end
+      before, last = after, outputs
+    end
+  end
+  how.first = nil
+  for name, got in pairs((core.sequence_run(k.plan, k.kernels, inputs, how))) do
+    local same = core.array_equal(got, last[name])
+    if not same and adds then same = select(2, got:max_error(last[name])) < 1e-2 end
+    if not same then found.differs[#found.differs + 1] = name end
+  end
+  table.sort(found.differs)
+  found.ok = found.ok and #found.differs == 0
+  return setmetatable(found, checked)
+end
+
+local timed = record("benchmark of a sequence", "ms min max runs tflops gbps watts cache predicted",
+  {__name = "millrace.sequence_bench", __tostring = function(b)
+    return ("%.4g ms (predicted %.4g), %.3g TFLOP/s, %.3g GB/s\n%d runs, %.4g to %.4g ms%s%s"):format(b.ms, b.predicted, b.tflops, b.gbps,
+      b.runs, b.min, b.max, b.cache and "; " .. b.cache or "", b.watts and ("; %.0f W"):format(b.watts) or "")
+  end})
+
+-- sk:bench([{seconds=, limit=, inputs=}])
+local function bench(k, given)
+  check_kernel(k, "bench")
+  local o = options.check(given, "bench", {"seconds", "limit", "inputs"})
+  options.seconds(o, "bench", {"seconds", "limit"})
+  if k.target == "host" then
+    raise "bench: kernels for the CPU are for results, their time says nothing about the device: sp:simulate() predicts it"
+  end
+  local _, _, ms, how = core.sequence_run(k.plan, k.kernels, inputs_of(k, o.inputs), {seconds = o.seconds or 1, limit = o.limit})
+  table.sort(ms)
+  local middle, tl = ms[(#ms + 1) // 2], k.plan:simulate()
+  return setmetatable({ms = middle, min = ms[1], max = ms[#ms], runs = #ms, tflops = tl.flops / middle / 1e9,
+    gbps = tl.bytes / middle / 1e6, watts = how.watts, cache = how.cache, predicted = tl.seconds * 1e3}, timed)
+end
+
+kernel = record("compiled sequence", "plan target kernels source", {__name = "millrace.sequence_kernel",
+  methods = {run = entry(run), check = entry(check), bench = entry(bench)},
+  __tostring = function(k)
+    return ("kernels of sequence %s for %s: %s"):format(k.plan.sequence.name, k.target == "host" and "the CPU" or k.plan.device.name,
+      table.concat(core.sequence_call_names(k.plan.sequence), ", "))
+  end})
+
+-- sp:compile([{target=, text=}]). Calls with equal plans share a kernel.
+local function compile(sp, given)
+  expect(core.is(sp, "millrace.sequence_plan"), "compile", "plan of a sequence", sp)
+  core.check_sequence_plan(sp, "compile")
+  local o, made, kernels, sources = options.check(given, "compile", {"target", "text"}), {}, {}, {}
+  for i, p in ipairs(core.sequence_plans(sp)) do
+    local text = p:script()
+    if not made[text] then
+      made[text] = p:compile{target = o.target, text = o.text}
+      sources[#sources + 1] = made[text].source
+    end
+    kernels[i] = made[text]
+  end
+  return setmetatable({plan = sp, target = kernels[1].target, kernels = kernels, source = table.concat(sources, "\n")}, kernel)
+end
+
+local compiled = setmetatable({}, {__mode = "k"})       -- plan of a sequence -> {statements, its kernels}
+
+-- Methods of the plan that first compile it, if it has changed since.
+local function of_plan(f, what)
+  return function(sp, ...)
+    expect(core.is(sp, "millrace.sequence_plan"), what, "plan of a sequence", sp)
+    local text, known = sp:script(), compiled[sp]
+    if not known or known[1] ~= text then
+      known = {text, compile(sp)}
+      compiled[sp] = known
+    end
+    return f(known[2], ...)
+  end
+end
+
+return function()
+  core.method("millrace.sequence", "reference", entry(reference))
+  core.method("millrace.sequence", "inputs", entry(function(seq, given)
+    return core.sequence_inputs(seq, options.check(given, "inputs", {"seed"}).seed)
+  end))
+  core.method("millrace.sequence_plan", "compile", entry(compile))
+  core.method("millrace.sequence_plan", "run", entry(of_plan(run, "run")))
+  core.method("millrace.sequence_plan", "bench", entry(of_plan(bench, "bench")))
+  return {}
+end

@@ -1,0 +1,165 @@
+#include "run/run_sequence.h"
+
+#include <string.h>
+
+#include "base/prng.h"
+#include "run/parts.h"
+
+enum { POISON_BYTE = 0x7f };		/* many of them are NaN in bf16 and f32 */
+
+/* ---- on the CPU ---- */
+
+/* Where the bytes of the tensors are. */
+static char **allocate_on_host(const struct sequence_job *j, struct arena *a)
+{
+	const struct sequence *s = j->plan->s;
+	char **at = ARENA_ARRAY(a, s->tensors.n, char *), *memory = arena_alloc(a, (size_t)j->plan->arena_bytes + 1);
+
+	memset(memory, POISON_BYTE, (size_t)j->plan->arena_bytes);
+	for (int i = 0; i < s->tensors.n; i++) {
+		const struct seq_tensor *t = &s->tensors.v[i];
+
+		at[i] = j->data[i];
+		if (t->role == SEQ_TEMP && !j->first)
+			at[i] = memory + j->plan->offset[i];
+		else if (!at[i])
+			at[i] = arena_alloc(a, t->bytes);
+		if (t->role == SEQ_OUTPUT || (t->role == SEQ_TEMP && j->first))
+			memset(at[i], POISON_BYTE, t->bytes);
+	}
+	return at;
+}
+
+/* A random one of the calls that may come next: not done, and all that must come before it is. */
+static int choose(const struct sequence_job *j, const bool *before, const bool *done, struct prng *random)
+{
+	int n = j->plan->s->calls.n, found = NONE, count = 0;
+
+	for (int i = 0; i < n; i++) {
+		bool ready = !done[i];
+
+		for (int k = 0; k < n && ready; k++)
+			ready = done[k] || !before[k * n + i];
+		if (ready && prng_below(random, (uint32_t)++count) == 0)
+			found = i;
+	}
+	return found;
+}
+
+enum err_code sequence_on_host(const struct sequence_job *j, const struct on_host_options *o, const struct stop *stop,
+	struct arena *a, const char **report, struct err *e)
+{
+	const struct sequence *s = j->plan->s;
+	char **at = allocate_on_host(j, a);
+	bool *before = seqplan_relation(a, j->plan), *done = ARENA_ARRAY(a, s->calls.n, bool);
+	struct on_host_options each = *o;
+	struct prng random = { o->seed };
+
+	each.keep = true;
+	*report = NULL;
+	for (int n = 0; n < (j->first ? j->first : s->calls.n) && !*report; n++) {
+		int call = j->first ? n : choose(j, before, done, &random);
+		const struct seq_call *c = &s->calls.v[call];
+		void **data = ARENA_ARRAY(a, c->program->tensors.n, void *);
+
+		for (int i = 0; i < c->program->tensors.n; i++)
+			data[i] = at[c->args[i].tensor] + c->args[i].offset;
+		each.seed = o->seed + (uint64_t)n;
+		TRY(on_host_run(j->kernels[call], j->kernels[call]->plan, data, &each, stop, a, report, e));
+		if (*report)
+			*report = arena_strf(a, "call '%s': %s", c->name, *report);
+		done[call] = true;
+	}
+	return OK;
+}
+
+/* ---- on the device ---- */
+
+/* Add the buffers of all tensors; buffer[t] and offset[t] say where tensor t is. */
+static void add_buffers(const struct sequence_job *j, struct parts *x, int *buffer, size_t *offset)
+{
+	const struct sequence *s = j->plan->s;
+	int arena = NONE;
+
+	for (int i = 0; i < s->tensors.n; i++) {
+		const struct seq_tensor *t = &s->tensors.v[i];
+		struct gpu_buffer b = { .name = t->name, .bytes = t->bytes, .rotate = true, .init = GPU_INIT_WORD,
+			.word = POISON_BYTE * 0x01010101u, .to = j->data[i] };
+
+		if (t->role == SEQ_INPUT || t->role == SEQ_STATE) {
+			b.init = GPU_INIT_HOST;
+			b.from = j->data[i];
+			b.to = t->role == SEQ_STATE ? j->data[i] : NULL;
+		}
+		if (t->role == SEQ_TEMP && !j->first) {
+			offset[i] = (size_t)j->plan->offset[i];
+			buffer[i] = arena;
+			if (arena != NONE)
+				continue;
+			b.name = "temporaries";
+			b.bytes = (size_t)j->plan->arena_bytes;
+			b.to = NULL;
+			arena = buffer[i] = x->job.nbuffers;
+		}
+		buffer[i] = x->job.nbuffers;
+		x->buffers[x->job.nbuffers++] = b;
+	}
+}
+
+/* last_step: by call, the last of its steps. */
+static void add_call(const struct sequence_job *j, struct parts *x, int call, const int *buffer, const size_t *offset,
+	int *last_step, struct arena *a)
+{
+	const struct built *b = j->kernels[call];
+	const struct seq_call *c = &j->plan->s->calls.v[call];
+	const struct seq_launch *l = &j->plan->launches[call];
+	int *tensors = arena_ints(a, c->program->tensors.n, 0);
+	size_t *offsets = ARENA_ARRAY(a, c->program->tensors.n, size_t);
+	int *after;
+
+	for (int i = 0; i < c->program->tensors.n; i++) {
+		tensors[i] = buffer[c->args[i].tensor];
+		offsets[i] = offset[c->args[i].tensor] + c->args[i].offset;
+	}
+	for (int i = 0; i < b->nphases; i++) {
+		struct gpu_step *step = &x->steps[x->job.nsteps];
+
+		parts_add_phase(x, b, b->plan, i, 0, tensors, offsets, i > 0 || (l->early && !j->first), a);
+		if (j->first)
+			continue;
+		step->stream = l->stream;
+		if (i > 0 || !l->waits.n)
+			continue;
+		after = arena_ints(a, l->waits.n, 0);
+		for (int k = 0; k < l->waits.n; k++)
+			after[k] = last_step[l->waits.v[k]];
+		step->after = after;
+		step->nafter = l->waits.n;
+	}
+	last_step[call] = x->job.nsteps - 1;
+}
+
+enum err_code sequence_on_device(const struct sequence_job *j, struct gpu *g, double limit, const struct gpu_bench *bench,
+	const struct stop *stop, struct arena *a, struct gpu_result *r, struct err *e)
+{
+	const struct sequence *s = j->plan->s;
+	int *buffer = arena_ints(a, s->tensors.n, 0), *last_step = arena_ints(a, s->calls.n, 0), phases = 0;
+	size_t *offset = ARENA_ARRAY(a, s->tensors.n, size_t);
+	const struct built *first = j->kernels[0];
+	struct parts x;
+
+	for (int i = 0; i < s->calls.n; i++)
+		phases += j->kernels[i]->nphases;
+	x.buffers = ARENA_ARRAY(a, s->tensors.n + PHASE_BUFFERS * phases, struct gpu_buffer);
+	x.binaries = ARENA_ARRAY(a, phases, struct gpu_binary);
+	x.steps = ARENA_ARRAY(a, phases, struct gpu_step);
+	x.job = (struct gpu_job){ .api = first->backend == BACKEND_HIP ? GPU_HIP : GPU_CUDA,
+		.arch = first->backend == BACKEND_HIP ? built_arch(first) : NULL, .binaries = x.binaries, .buffers = x.buffers,
+		.steps = x.steps, .mode = bench ? GPU_BENCH : GPU_RUN };
+	add_buffers(j, &x, buffer, offset);
+	for (int i = 0; i < (j->first ? j->first : s->calls.n); i++)
+		add_call(j, &x, j->first ? i : j->plan->order[i], buffer, offset, last_step, a);
+	if (bench)
+		x.job.bench = *bench;
+	return gpu_run(g, &x.job, limit, stop, a, r, e);
+}

@@ -1,0 +1,193 @@
+-- Sequences of kernels: what is refused, plans, scripts, the arena, and results on the CPU.
+local tap = dofile(os.getenv "MILLRACE_HOME" .. "/tests/lua/tap.lua")
+
+local gemm = mr.examples.gemm
+
+local function fails(name, f, ...)
+  local good, message = pcall(f)
+  for _, part in ipairs{...} do
+    tap.ok(not good and tostring(message):find(part, 1, true) ~= nil, ("%s: %s"):format(name, part), tostring(message))
+  end
+end
+
+-- Two layers of two products; h is used twice.
+local mlp = mr.sequence("mlp", function(s)
+  local m, d, f = s:sizes("m", "d", "f")
+  local x, w1, w2 = s:input("x", {m, d}), s:input("w1", {f, d}), s:input("w2", {d, f})
+  local h, g, i = s:temp("h", {m, f}), s:temp("g", {m, d}), s:temp("i", {m, f})
+  local y = s:output("y", {m, d})
+  s:call("up", gemm{m = m, n = f, k = d}, {A = x, B = w1, C = h})
+  s:call("down", gemm{m = m, n = d, k = f}, {A = h, B = w2, C = g})
+  s:call("up2", gemm{m = m, n = f, k = d}, {A = g, B = w1, C = i})
+  s:call("down2", gemm{m = m, n = d, k = f}, {A = i, B = w2, C = y})
+end)
+
+---- what a sequence says ------------------------------------------------------------------------
+
+local function broken(body) return function() return mr.sequence("broken", body)() end end
+
+fails("missing size", function() return mlp{m = 64, d = 64} end, "mlp: size 'f' is missing", "sequence.t.lua")
+fails("unknown size", function() return mlp{m = 64, d = 64, f = 64, n = 1} end, "unknown size or option 'n' of 'mlp'")
+fails("no call", broken(function() end), "sequence 'broken' has no call")
+fails("unused", broken(function(s)
+  local x, w, y = s:input("x", {64, 64}), s:input("w", {64, 64}), s:output("y", {64, 64})
+  s:input("z", {64, 64})
+  s:call("a", gemm{m = 64, n = 64, k = 64}, {A = x, B = w, C = y})
+end), "no call uses 'z'")
+fails("read before", broken(function(s)
+  local w, h, y = s:input("w", {64, 64}), s:temp("h", {64, 64}), s:output("y", {64, 64})
+  s:call("a", gemm{m = 64, n = 64, k = 64}, {A = h, B = w, C = y})
+end), "'a' reads 'h', and no call before it has written it")
+fails("half of it", broken(function(s)
+  local w, h, y = s:input("w", {64, 64}), s:temp("h", {128, 64}), s:output("y", {128, 64})
+  s:call("a", gemm{m = 64, n = 64, k = 64}, {A = w, B = w, C = h:rows(0, 64)})
+  s:call("b", gemm{m = 128, n = 64, k = 64}, {A = h, B = w, C = y})
+end), "'b' reads 'h', and no call before it has written all of that")
+fails("output", broken(function(s)
+  local w, y = s:input("w", {64, 64}), s:output("y", {128, 64})
+  s:call("a", gemm{m = 64, n = 64, k = 64}, {A = w, B = w, C = y:rows(64, 64)})
+end), "no call writes 'y'")
+fails("input written", broken(function(s)
+  local w = s:input("w", {64, 64})
+  s:call("a", gemm{m = 64, n = 64, k = 64}, {A = w, B = w, C = w})
+end), "'a' would write 'w', which is an input; s:state is read and written by calls")
+fails("alias", broken(function(s)
+  local x, w = s:state("x", {64, 64}), s:input("w", {64, 64})
+  s:call("a", gemm{m = 64, n = 64, k = 64}, {A = x, B = w, C = x})
+end), "'A' and 'C' of 'a' are the same bytes of 'x'")
+fails("elements", broken(function(s)
+  local x, w, y = s:input("x", {64, 32}), s:input("w", {64, 64}), s:output("y", {64, 64})
+  s:call("a", gemm{m = 64, n = 64, k = 64}, {A = x, B = w, C = y})
+end), "'A' of 'a' has 4096 elements, 'x' {64, 32} has 2048")
+fails("type", broken(function(s)
+  local x, w, y = s:input("x", {64, 64}, "f16"), s:input("w", {64, 64}), s:output("y", {64, 64})
+  s:call("a", gemm{m = 64, n = 64, k = 64}, {A = x, B = w, C = y})
+end), "'A' of 'a' is of bf16, 'x' of f16")
+fails("name", broken(function(s)
+  local x, w = s:input("x", {64, 64}), s:input("w", {64, 64})
+  s:call("a", gemm{m = 64, n = 64, k = 64}, {A = x, B = w, D = s:output("y", {64, 64})})
+end), "program 'gemm' of 'a' has no input or output 'D'")
+fails("not given", broken(function(s)
+  s:call("a", gemm{m = 64, n = 64, k = 64}, {A = s:input("x", {64, 64}), C = s:output("y", {64, 64})})
+end), "'B' of 'a' is not given: {B=...}")
+fails("twice", broken(function(s)
+  s:input("x", {64})
+  s:input("x", {64})
+end), "there is a tensor 'x' already")
+fails("no sizes", broken(function(s) s:call("a", gemm, {}) end), "'a' is given a program without sizes; write gemm{...}")
+fails("rows", broken(function(s) s:input("x", {64, 2}):rows(60, 5) end), "rows 60 to 64 of 'x', which has 64")
+fails("of another", broken(function(s)
+  local other
+  pcall(mr.sequence("other", function(o) other = o:input("x", {64, 64}) end))
+  s:call("a", gemm{m = 64, n = 64, k = 64}, {A = other, B = other, C = other})
+end), "'x' belongs to another sequence")
+
+---- a plan --------------------------------------------------------------------------------------
+
+local seq = mlp{m = 64, d = 32, f = 64}
+local sp = seq:plan("h200", {trials = 60, measure = false})
+local function problems()
+  local ok, list = sp:check()
+  return ok, list
+end
+
+tap.ok(problems(), "the plan is legal")
+tap.is(#sp.calls, 4, "a call each")
+tap.ok(sp.calls[2].early and not sp.calls[1].early, "all but the first are launched early")
+tap.is(sp.arena_bytes, 64 * 64 * 2 + 64 * 32 * 2, "i takes the bytes of h")
+
+local tl = sp:simulate()
+tap.is(#tl.kernels, 4, "kernels of the timeline")
+local gaps, busy = 0, 0
+for i, k in ipairs(tl.kernels) do
+  gaps, busy = gaps + k.gap, busy + k.seconds
+  tap.ok(k.ends > k.begins and (i == 1 or k.begins >= tl.kernels[i - 1].ends), k.name .. " comes after the one before")
+end
+tap.ok(math.abs(gaps + busy - tl.seconds) < 1e-12 and math.abs(gaps - tl.idle) < 1e-12, "gaps and kernels are all of the time")
+tap.ok(tostring(tl):find "predicted time of mlp on h200", "as a table")
+
+-- One after the other without streams; down2 on another stream needs a wait.
+sp:launch("down2", {stream = 1, early = false})
+local ok, list = problems()
+tap.ok(not ok and list[1].code == "order" and list[1].message:find "'down2' reads 'i', which 'up2' writes, and nothing orders them",
+  "a missing dependency", list[1] and list[1].message)
+tap.ok(list[1].location:find "sequence.t.lua:%d+$" and list[1].other_location:find "sequence.t.lua:%d+$"
+  and list[1].location ~= list[1].other_location, "both statements")
+sp:launch("down2", {stream = 1, after = {"up2"}})
+tap.ok(problems(), "with the wait")
+sp:launch("down2", {stream = 1, early = true})
+ok, list = problems()
+tap.ok(not ok and list[1].code == "early", "early and a wait for another stream")
+sp:launch("down2", {stream = 0, early = true, after = {}})
+sp:order{"up", "down", "down2", "up2"}
+ok, list = problems()
+tap.ok(not ok and list[1].code == "order" and list[1].message:find "in the sequence 'up2' comes first", "the wrong order",
+  list[1] and list[1].message)
+sp:order{"up", "down", "up2", "down2"}
+tap.ok(problems(), "the right order")
+
+-- The arena.
+local offsets = sp.offsets
+sp:arena({h = 0, g = 4096, i = 16384})
+ok, list = problems()
+tap.ok(not ok and #list == 1 and list[1].code == "arena" and list[1].message:find "'h', bytes 0 to 8192 of the arena, and 'g'"
+  and list[1].tensor == "h" and list[1].other_tensor == "g", "temporaries that are in use at once", list[1] and list[1].message)
+sp:arena({h = 0, g = 8192, i = 0}, {bytes = 8192})
+ok, list = problems()
+tap.ok(not ok and list[1].code == "bounds" and list[1].message:find "'g' ends at byte 12288 of an arena of 8192", "outside")
+fails("alignment", function() sp:arena{h = 8} end, "'h' would begin at byte 8; a multiple of 256 is needed")
+fails("no temporary", function() sp:arena{x = 0} end, "'x' is no temporary, but an input")
+sp:arena()
+tap.ok(problems() and sp.offsets.h == offsets.h and sp.offsets.g == offsets.g, "placed again")
+
+fails("plan of others", function() sp:use("up", mr.plan(mr.examples.gemm{m = 128, n = 64, k = 32}:graph{tile = {}}, "h200")) end,
+  "use: the plan is for other sizes than those of call 'up'")
+fails("other device", function() sp:use("up", mr.plan(seq:program "up":graph{tile = {}}, "a100")) end, "use: the plan is for device 'a100'")
+fails("no such call", function() sp:use("u", sp:plan_of "up") end, "unknown call 'u'")
+local empty = mr.sequence_plan(seq, "h200")
+ok, list = empty:check()
+tap.ok(not ok and #list == 4 and list[1].code == "no_plan", "without plans")
+fails("simulate", function() return empty:simulate() end, "the plan of the sequence is not legal (4 problems; sp:check() lists them): no_plan")
+
+---- scripts -------------------------------------------------------------------------------------
+
+local path = os.tmpname()
+os.remove(path)
+sp:save(path)
+fails("save", function() sp:save(path) end, "exists; sp:save(")
+local again = mr.load_plan(path, seq)
+tap.is(again:script(), sp:script(), "the script makes the plan again")
+tap.is(mr.load_plan(path, mlp):script(), sp:script(), "and with the sizes of the script")
+fails("elsewhere", function() return mr.load_plan(path) end, "this plan is for program 'mlp'")
+os.remove(path)
+
+---- results -------------------------------------------------------------------------------------
+
+local k = sp:compile{target = "host"}
+local checked = k:check{seed = 5}
+tap.ok(checked.ok and #checked.calls == 4, "right on the CPU", tostring(checked))
+local inputs = seq:inputs{seed = 2}
+local _, relative = k:run(inputs).y:max_error(seq:reference(inputs).y)
+tap.ok(relative < 1e-2, "as the reference", relative)
+fails("input", function() return k:run{x = inputs.x} end, "input 'w1' is missing")
+
+-- A state that is written in part, rows of tensors, and two streams.
+local parts = mr.sequence("parts", function(s)
+  local x, w, c = s:input("x", {64, 32}), s:input("w", {2, 32, 32}), s:state("c", {3, 64, 32})
+  local y = s:output("y", {64, 32})
+  s:call("left", gemm{m = 64, n = 32, k = 32}, {A = x, B = w:rows(0, 1), C = c:rows(1, 1)})
+  s:call("right", gemm{m = 64, n = 32, k = 32}, {A = x, B = w:rows(1, 1), C = c:rows(0, 1)})
+  s:call("both", gemm{m = 64, n = 32, k = 32}, {A = c:rows(1, 1), B = w:rows(1, 1), C = y})
+end)()
+local pp = parts:plan("h200", {trials = 60, measure = false})
+pp:launch("right", {stream = 3, early = false})
+tap.ok(pp:check(), "independent calls on two streams")
+local kp = pp:compile{target = "host"}
+for seed = 1, 4 do tap.ok(kp:check{seed = seed}.ok, "right in any order, seed " .. seed) end
+local given = parts:inputs{seed = 7}
+local got, want = kp:run(given), parts:reference(given)
+tap.ok(select(2, got.c:max_error(want.c)) < 1e-2, "the state")
+tap.ok(got.c:get(3, 5, 7) == given.c:get(3, 5, 7), "what no call writes stays")
+tap.ok(select(2, got.y:max_error(want.y)) < 1e-2, "the output")
+
+tap.done_testing()
