@@ -142,14 +142,18 @@ kernel = record("compiled sequence", "plan target kernels source", {__name = "mi
       table.concat(core.sequence_call_names(k.plan.sequence), ", "))
   end})
 
--- sp:compile([{target=, text=}]). Calls with equal plans share a kernel.
+-- sp:compile([{target=, text=, kernels=}]). Calls with equal plans share a kernel. kernels: of the calls in order of the sequence, compiled
+-- of their plans before.
 local function compile(sp, given)
   expect(core.is(sp, "millrace.sequence_plan"), "compile", "plan of a sequence", sp)
   core.check_sequence_plan(sp, "compile")
-  local o, made, kernels, sources = options.check(given, "compile", {"target", "text"}), {}, {}, {}
+  local o, made, kernels, sources = options.check(given, "compile", {"target", "text", "kernels"}), {}, {}, {}
   for i, p in ipairs(core.sequence_plans(sp)) do
     local text = p:script()
-    if not made[text] then
+    if not made[text] and o.kernels and core.target(o.kernels[i]) and o.kernels[i].plan:script() == text then
+      made[text] = o.kernels[i]
+      sources[#sources + 1] = made[text].source
+    elseif not made[text] then
       made[text] = p:compile{target = o.target, text = o.text}
       sources[#sources + 1] = made[text].source
     end
