@@ -3,6 +3,7 @@
 local core = require "millrace.core"
 local options = require "millrace.options"
 local record = require("millrace.record").of
+local late = core.late
 local within = require "millrace.within"
 local raise, entry, expect = core.raise, core.entry, core.expect
 
@@ -136,7 +137,7 @@ local function bench(k, given)
 end
 
 kernel = record("compiled sequence", "plan target kernels source", {__name = "millrace.sequence_kernel",
-  methods = {run = entry(run), check = entry(check), bench = entry(bench)},
+  methods = {run = entry(run), check = entry(check), bench = entry(bench), export = late("sequence_export", "export")},
   __tostring = function(k)
     return ("kernels of sequence %s for %s: %s"):format(k.plan.sequence.name, k.target == "host" and "the CPU" or k.plan.device.name,
       table.concat(core.sequence_call_names(k.plan.sequence), ", "))
@@ -185,5 +186,6 @@ return function()
   core.method("millrace.sequence_plan", "compile", entry(compile))
   core.method("millrace.sequence_plan", "run", entry(of_plan(run, "run")))
   core.method("millrace.sequence_plan", "bench", entry(of_plan(bench, "bench")))
+  core.method("millrace.sequence_plan", "export", entry(of_plan(late("sequence_export", "export"), "export")))
   return {}
 end

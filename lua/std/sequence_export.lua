@@ -1,0 +1,476 @@
+-- sequence_export.lua - a compiled sequence as files that need no Millrace: each kernel's own (src/run/export), and a launcher in C and a
+-- module for torch tensors that run all of them as the plan says.
+
+local core = require "millrace.core"
+local options = require "millrace.options"
+local raise, show, expect = core.raise, core.show, core.expect
+
+local torch_types <const> = {bf16 = "bfloat16", f16 = "float16", f32 = "float32", f64 = "float64", tf32 = "float32", i32 = "int32", i8 = "int8",
+  u8 = "uint8", e4m3 = "float8_e4m3fn", e5m2 = "float8_e5m2", i4 = "uint8", e2m1 = "uint8", e8m0 = "uint8", bool = "bool"}
+
+-- @NAME@ in a text -> words.NAME. A line that begins with @?NAME@ is there if words.NAME is true.
+local function fill(text, words)
+  text = text:gsub("([^\n]*)\n", function(line)
+    local flag, after = line:match "^@%?(%u+)@(.*)$"
+    if flag and not words[flag] then return "" end
+    return (flag and after or line) .. "\n"
+  end)
+  return (text:gsub("@(%u+)@", function(name) return words[name] or error("no word " .. name) end))
+end
+
+local header <const> = [[
+/* @NAME@.h - the kernels of sequence @SEQUENCE@ on the GPU, made by Millrace from a plan for @DEVICE@.
+ *
+ * Build it with the files of its kernels by any C11 compiler; nothing else of CUDA's or HIP's is needed:
+ *
+ *	cc -std=c11 -O2 -c @SOURCES@
+ *
+ * All functions that return an int return 0 if all is well; otherwise @NAME@_error() says what went wrong.
+ */
+#ifndef MILLRACE_@NAME@_H
+#define MILLRACE_@NAME@_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct @STREAM@;
+
+/* Bytes of device memory for the temporaries of a launch, whose address is a multiple of 256. */
+enum { @NAME@_TEMPORARIES = @BYTES@ };
+
+/* Load all binaries onto this device. */
+int @NAME@_load(int device);
+
+/* Put all kernels on a stream of the device that is current in this thread, and return without waiting for them. Arguments are
+ * addresses in the device's memory, multiples of 16; elements are packed, the last index is the fastest. Launches that may
+ * run at the same time have temporaries of their own. The call may be captured into a graph.
+@?FORKED@ * The plan has several streams: the others begin and end with this one. */
+@?LINEAR@ */
+int @NAME@_launch(struct @STREAM@ *stream,
+@ARGUMENTS@
+	void *temporaries);
+
+/* Once nothing of it runs any more. */
+void @NAME@_unload(int device);
+
+/* What the last failure in this thread was; "" before the first. */
+const char *@NAME@_error(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
+]]
+
+local launcher <const> = [[
+/* @NAME@.c - launches the kernels of sequence @SEQUENCE@; see @NAME@.h. */
+#include "@NAME@.h"
+
+@?FORKED@#include <dlfcn.h>
+@?FORKED@#include <stdatomic.h>
+@INCLUDES@
+
+static _Thread_local const char *failure = "";
+
+@?FORKED@enum { DEVICES = 64, STREAMS = @STREAMS@, EVENTS = @EVENTS@ };
+@?FORKED@
+@?FORKED@/* By device: streams beside the caller's, and events; launches take turns with them on the host. */
+@?FORKED@static struct {
+@?FORKED@	void *streams[STREAMS], *events[EVENTS];
+@?FORKED@} own[DEVICES];
+@?FORKED@static atomic_flag in_use = ATOMIC_FLAG_INIT;
+@?FORKED@static int (*current_device)(int *);
+@?FORKED@static int (*create_stream)(void **, unsigned), (*destroy_stream)(void *);
+@?FORKED@static int (*create_event)(void **, unsigned), (*destroy_event)(void *);
+@?FORKED@static int (*record)(void *, void *), (*wait)(void *, void *, unsigned);
+@?FORKED@
+@?FORKED@static int find_driver(void)
+@?FORKED@{
+@?FORKED@	void *lib = dlopen("@LIBRARY@", RTLD_NOW | RTLD_GLOBAL);
+@?FORKED@
+@?FORKED@	if (!lib)
+@?FORKED@		return -1;
+@?FORKED@	*(void **)&current_device = dlsym(lib, "@CURRENT@");
+@?FORKED@	*(void **)&create_stream = dlsym(lib, "@CREATESTREAM@");
+@?FORKED@	*(void **)&destroy_stream = dlsym(lib, "@DESTROYSTREAM@");
+@?FORKED@	*(void **)&create_event = dlsym(lib, "@CREATEEVENT@");
+@?FORKED@	*(void **)&destroy_event = dlsym(lib, "@DESTROYEVENT@");
+@?FORKED@	*(void **)&record = dlsym(lib, "@RECORD@");
+@?FORKED@	*(void **)&wait = dlsym(lib, "@WAIT@");
+@?FORKED@	return current_device && create_stream && destroy_stream && create_event && destroy_event && record && wait ? 0 : -1;
+@?FORKED@}
+@?FORKED@
+int @NAME@_load(int device)
+{
+	int error = 0;
+
+@LOADS@
+@?FORKED@	if (device < 0 || device >= DEVICES || find_driver()) {
+@?FORKED@		failure = "no such device, or no driver";
+@?FORKED@		return -1;
+@?FORKED@	}
+@?FORKED@	for (int i = 0; i < STREAMS && !error; i++)
+@?FORKED@		error = own[device].streams[i] ? 0 : create_stream(&own[device].streams[i], 1);
+@?FORKED@	for (int i = 0; i < EVENTS && !error; i++)
+@?FORKED@		error = own[device].events[i] ? 0 : create_event(&own[device].events[i], 2);
+@?FORKED@	if (error)
+@?FORKED@		failure = "streams or events could not be made";
+	return error;
+}
+
+int @NAME@_launch(struct @STREAM@ *stream,
+@ARGUMENTS@
+	void *temporaries)
+{
+	char *t = temporaries;
+	int error = 0;
+@?FORKED@	int device = 0;
+@?FORKED@	void **s, **e;
+
+	(void)t;
+@?FORKED@	if (current_device(&device) || device < 0 || device >= DEVICES || !own[device].streams[0]) {
+@?FORKED@		failure = "@NAME@_load was not called for this device";
+@?FORKED@		return -1;
+@?FORKED@	}
+@?FORKED@	while (atomic_flag_test_and_set(&in_use))
+@?FORKED@		;
+@?FORKED@	s = own[device].streams;
+@?FORKED@	e = own[device].events;
+@CALLS@
+@?FORKED@	atomic_flag_clear(&in_use);
+	return error;
+}
+
+void @NAME@_unload(int device)
+{
+@UNLOADS@
+@?FORKED@	for (int i = 0; i < STREAMS && device >= 0 && device < DEVICES; i++) {
+@?FORKED@		if (own[device].streams[i])
+@?FORKED@			destroy_stream(own[device].streams[i]);
+@?FORKED@		own[device].streams[i] = NULL;
+@?FORKED@	}
+@?FORKED@	for (int i = 0; i < EVENTS && device >= 0 && device < DEVICES; i++) {
+@?FORKED@		if (own[device].events[i])
+@?FORKED@			destroy_event(own[device].events[i]);
+@?FORKED@		own[device].events[i] = NULL;
+@?FORKED@	}
+}
+
+const char *@NAME@_error(void)
+{
+	return failure;
+}
+]]
+
+local module <const> = [[
+"""The kernels of sequence @SEQUENCE@ on torch tensors, made by Millrace from a plan for @DEVICE@.
+
+    import @NAME@
+    @RESULTS@ = @NAME@.run(@PARAMETERS@)
+
+INPUTS, STATES, which are written in place, and OUTPUTS say names, shapes and types. All are contiguous, on one device. A call does not
+wait for the kernels; it can be captured into a CUDA graph once load() or run() was called before. There is no gradient. The
+modules of the kernels are in the same folder: @KERNELS@.
+"""
+import torch
+
+@IMPORTS@
+
+NAME = "@NAME@"
+FLOPS = @FLOPS@
+BYTES = @ACCESSED@
+INPUTS = (@INPUTS@)
+STATES = (@STATES@)
+OUTPUTS = (@OUTPUTS@)
+TEMPORARIES = @BYTES@  # bytes
+
+
+def load(device=None):
+    """Load all binaries onto a device, torch's current one by default."""
+    for kernel in (@MODULES@):
+        kernel.load(device)
+@?FORKED@    _streams_of(torch.cuda.current_device() if device is None else torch.device(device).index or 0)
+
+
+@?FORKED@_streams = {}
+@?FORKED@
+@?FORKED@
+@?FORKED@def _streams_of(index):
+@?FORKED@    if index not in _streams:
+@?FORKED@        _streams[index] = [torch.cuda.Stream(torch.device("cuda", index)) for _ in range(@STREAMS@)]
+@?FORKED@    return _streams[index]
+@?FORKED@
+@?FORKED@
+def _check(tensors, wanted):
+    for x, (name, shape, dtype) in zip(tensors, wanted):
+        if not isinstance(x, torch.Tensor) or x.dtype != dtype or tuple(x.shape) != shape or not x.is_contiguous():
+            raise ValueError(f"{NAME}: {name} must be a contiguous tensor of {dtype} with shape {shape}")
+
+
+def _part(x, offset, shape):
+    """Elements of a tensor from `offset` on, in another shape."""
+    n = 1
+    for size in shape:
+        n *= size
+    return x.view(-1)[offset:offset + n].view(shape)
+
+
+def run(@PARAMETERS@, out=None, temporaries=None):
+    """Launch all kernels; return the output (several: a tuple of them).
+
+    out: where to put it. temporaries: TEMPORARIES bytes, uint8, that no other launch uses at the same time. New ones otherwise.
+    """
+    _check((@TUPLE@), INPUTS + STATES)
+    device = @FIRST@.device
+    out = (out,) if isinstance(out, torch.Tensor) else out
+    if out is None:
+        out = tuple([torch.empty(shape, dtype=dtype, device=device) for _, shape, dtype in OUTPUTS])
+    _check(out, OUTPUTS)
+    if temporaries is None:
+        temporaries = torch.empty((TEMPORARIES,), dtype=torch.uint8, device=device)
+@OUTS@
+@BODY@
+    return out[0] if len(out) == 1 else out
+]]
+
+---- what they say ---------------------------------------------------------------------------------
+
+local function shape_text(shape)
+  return ("(%s%s)"):format(table.concat(shape, ", "), #shape == 1 and "," or "")
+end
+
+local bits <const> = {f64 = 64, f32 = 32, tf32 = 32, i32 = 32, bf16 = 16, f16 = 16, i4 = 4, e2m1 = 4}
+local function bytes_of(dtype, n) return n * (bits[dtype] or 8) // 8 end
+
+-- The shape that torch sees: of 4-bit elements two are a byte.
+local function torch_shape(t)
+  local shape = {table.unpack(t.shape)}
+  if bits[t.dtype] == 4 then shape[#shape] = shape[#shape] // 2 end
+  return shape
+end
+
+-- The numbers of the plan's streams, from 0, the caller's, and how many there are beside that.
+local function streams_of(sp)
+  local number, numbers = {[0] = 0}, 0
+  for _, c in ipairs(sp.calls) do
+    if not number[c.stream] then
+      numbers = numbers + 1
+      number[c.stream] = numbers
+    end
+  end
+  return number, numbers
+end
+
+-- The calls that others wait for.
+local function waited_for(sp)
+  local waited = {}
+  for _, c in ipairs(sp.calls) do
+    for _, other in ipairs(c.after) do waited[other] = true end
+  end
+  return waited
+end
+
+-- The arguments of a kernel's launch in order: {tensor, offset in elements, t of the program}.
+local function arguments(seq, call, roles)
+  local by, list = {}, {}
+  for _, x in ipairs(core.sequence_args(seq, call)) do by[x.own] = x end
+  for _, role in ipairs(roles) do
+    for _, t in ipairs(seq:program(call).tensors) do
+      if t.role == role then list[#list + 1] = {tensor = by[t.name].tensor, offset = by[t.name].offset, own = t} end
+    end
+  end
+  return list
+end
+
+local function identifier(name) return (name:gsub("[^%w_]", "_")) end
+
+-- Python's name of a tensor.
+local keywords = {}
+for word in ("and as assert async await break class continue def del elif else except finally for from global if import in is lambda nonlocal not or "
+  .. "pass raise return try while with yield None True False out temporaries torch device run load"):gmatch "%S+" do keywords[word] = true end
+local function python(name) return keywords[name] and name .. "_" or name end
+
+local function c_body(k, kernel_of)
+  local sp = k.plan
+  local seq, offsets, number, numbers = sp.sequence, sp.offsets, streams_of(sp)
+  local lines, event, waited, events = {}, {}, waited_for(sp), 0
+  local function stream(n) return number[n] == 0 and "stream" or ("s[%d]"):format(number[n] - 1) end
+  local function add(text) lines[#lines + 1] = text end
+  if numbers > 0 then
+    events = 1
+    add "	error = record(e[0], stream);"
+    for i = 1, numbers do add(("	error = error ? error : wait(s[%d], e[0], 0);"):format(i - 1)) end
+    add("	if (error)\n		failure = \"an event could not be recorded\";")
+  end
+  for _, c in ipairs(sp.calls) do
+    for _, other in ipairs(c.after) do
+      add(("	error = error ? error : wait(%s, e[%d], 0);"):format(stream(c.stream), event[other]))
+    end
+    local list = {}
+    for _, a in ipairs(arguments(seq, c.name, {"input", "output"})) do
+      local at = bytes_of(a.own.dtype, a.offset)
+      local base = offsets[a.tensor] and ("t + %d"):format(offsets[a.tensor] + at)
+        or at > 0 and ("(%schar *)%s + %d"):format(a.own.role == "input" and "const " or "", identifier(a.tensor), at) or identifier(a.tensor)
+      list[#list + 1] = base
+    end
+    local kernel = kernel_of[c.name]
+    add(("	if (!error && (error = %s_launch(%s, %s)) != 0)\n		failure = %s_error();"):format(kernel,
+      numbers > 0 and "(void *)" .. stream(c.stream) or "stream", table.concat(list, ", "), kernel))
+    if waited[c.name] then
+      event[c.name] = events
+      add(("	error = error ? error : record(e[%d], %s);"):format(events, stream(c.stream)))
+      events = events + 1
+    end
+  end
+  for i = 1, numbers do
+    add(("	error = error ? error : record(e[%d], s[%d]);"):format(events, i - 1))
+    add(("	error = error ? error : wait(stream, e[%d], 0);"):format(events))
+    events = events + 1
+  end
+  return table.concat(lines, "\n"), numbers, math.max(events, 1)
+end
+
+local function python_body(k, module_of)
+  local sp = k.plan
+  local seq, offsets, shapes, lines = sp.sequence, sp.offsets, {}, {}
+  local number, numbers = streams_of(sp)
+  for _, t in ipairs(seq.tensors) do shapes[t.name] = t end
+  local event, waited = {}, waited_for(sp)
+  local function add(text) lines[#lines + 1] = "    " .. text end
+  local function value(a)
+    local shape = shape_text(torch_shape(a.own))
+    if offsets[a.tensor] then
+      local at = offsets[a.tensor] + bytes_of(a.own.dtype, a.offset)
+      local n = 1
+      for _, size in ipairs(a.own.shape) do n = n * size end
+      return ("temporaries[%d:%d].view(torch.%s).view(%s)"):format(at, at + bytes_of(a.own.dtype, n), torch_types[a.own.dtype], shape)
+    end
+    local t = shapes[a.tensor]
+    if a.offset == 0 and table.concat(t.shape, " ") == table.concat(a.own.shape, " ") then return python(a.tensor) end
+    return ("_part(%s, %d, %s)"):format(python(a.tensor), bits[a.own.dtype] == 4 and a.offset // 2 or a.offset, shape)
+  end
+  if numbers > 0 then
+    add "streams = [torch.cuda.current_stream(device)] + _streams_of(device.index)"
+    add "for s in streams[1:]:"
+    add "    s.wait_stream(streams[0])"
+  end
+  for _, c in ipairs(sp.calls) do
+    local inputs, outs = {}, {}
+    for i, a in ipairs(arguments(seq, c.name, {"input"})) do inputs[i] = value(a) end
+    for i, a in ipairs(arguments(seq, c.name, {"output"})) do outs[i] = value(a) end
+    local call = ("%s.run(%s, out=(%s,))"):format(module_of[c.name], table.concat(inputs, ", "), table.concat(outs, ", "))
+    if numbers == 0 then
+      add(call)
+    else
+      for _, other in ipairs(c.after) do add(("streams[%d].wait_event(%s)"):format(number[c.stream], event[other])) end
+      add(("with torch.cuda.stream(streams[%d]):"):format(number[c.stream]))
+      add("    " .. call)
+      if waited[c.name] then
+        event[c.name] = "end_" .. identifier(c.name)
+        add(("%s = streams[%d].record_event()"):format(event[c.name], number[c.stream]))
+      end
+    end
+  end
+  if numbers > 0 then
+    add "for s in streams[1:]:"
+    add "    streams[0].wait_stream(s)"
+  end
+  return table.concat(lines, "\n")
+end
+
+local function write(dir, name, text, paths)
+  local path = ("%s/%s"):format(dir, name)
+  local good, why = core.replace_file(path, text)
+  if not good then raise(("export: cannot write %s: %s"):format(path, why)) end
+  paths[#paths + 1] = path
+end
+
+local function of_role(tensors, ...)
+  local list = {}
+  for _, role in ipairs{...} do
+    for _, t in ipairs(tensors) do
+      if t.role == role then list[#list + 1] = t end
+    end
+  end
+  return list
+end
+
+local function joined(list, f, separator)
+  local texts = {}
+  for i, x in ipairs(list) do texts[i] = f(x) end
+  return table.concat(texts, separator or ", ")
+end
+
+-- sk:export(dir[, {name=}]) -> the paths written
+local function export(k, dir, given)
+  local o = options.check(given, "export", {"name"})
+  local sp = k.plan
+  local seq = sp.sequence
+  expect(type(dir) == "string" and dir ~= "", "export", "folder", dir)
+  expect(o.name == nil or type(o.name) == "string", "export: name", "name", o.name)
+  if k.target == "host" then
+    raise "export: a sequence is exported for a GPU; its kernels for the CPU are exported one by one, k.kernels[1]:export(dir)"
+  end
+  local name = identifier(o.name or seq.name)
+  if not name:find "^[%a_]" then raise(("export: %s cannot be the name of a module"):format(show(name))) end
+  local paths, made, kernel_of, kernels = {}, {}, {}, {}
+  for i, call in ipairs(core.sequence_call_names(seq)) do
+    local kernel = k.kernels[i]
+    if not made[kernel] then
+      made[kernel] = ("%s_%s"):format(name, identifier(call))
+      kernels[#kernels + 1] = made[kernel]
+      for _, path in ipairs(core.export(kernel, dir, made[kernel])) do paths[#paths + 1] = path end
+    end
+    kernel_of[call] = made[kernel]
+  end
+  local tensors, tl = seq.tensors, sp:simulate()
+  local given_tensors, all = of_role(tensors, "input", "state"), of_role(tensors, "input", "state", "output")
+  local calls, streams, events = c_body(k, kernel_of)
+  local hip = k.target == "hip"
+  local function tuples(list)
+    return joined(list, function(t)
+      return ("(%q, %s, torch.%s),"):format(t.name, shape_text(torch_shape(t)), torch_types[t.dtype])
+    end, " ")
+  end
+  local words = {
+    NAME = name, SEQUENCE = seq.name, DEVICE = sp.device.name, BYTES = ("%d"):format(math.max(sp.arena_bytes, 256)),
+    STREAM = hip and "ihipStream_t" or "CUstream_st", FORKED = streams > 0, LINEAR = streams == 0,
+    STREAMS = ("%d"):format(streams), EVENTS = ("%d"):format(events), LIBRARY = hip and "libamdhip64.so.6" or "libcuda.so.1",
+    CURRENT = hip and "hipGetDevice" or "cuCtxGetDevice", CREATESTREAM = hip and "hipStreamCreateWithFlags" or "cuStreamCreate",
+    DESTROYSTREAM = hip and "hipStreamDestroy" or "cuStreamDestroy_v2",
+    CREATEEVENT = hip and "hipEventCreateWithFlags" or "cuEventCreate", DESTROYEVENT = hip and "hipEventDestroy" or "cuEventDestroy_v2",
+    RECORD = hip and "hipEventRecord" or "cuEventRecord", WAIT = hip and "hipStreamWaitEvent" or "cuStreamWaitEvent",
+    SOURCES = name .. ".c " .. joined(kernels, function(x) return x .. ".c" end, " "),
+    INCLUDES = joined(kernels, function(x) return ("#include \"%s.h\""):format(x) end, "\n"),
+    ARGUMENTS = joined(all, function(t)
+      return ("	%svoid *%s,		/* %s, %s */"):format(t.role == "input" and "const " or "", identifier(t.name), t.role, ("%s {%s}"):format(
+        t.dtype, table.concat(t.shape, ", ")))
+    end, "\n"),
+    LOADS = joined(kernels, function(x)
+      return ("	if (!error && (error = %s_load(device)) != 0)\n		failure = %s_error();"):format(x, x)
+    end, "\n"),
+    UNLOADS = joined(kernels, function(x) return ("	%s_unload(device);"):format(x) end, "\n"),
+    CALLS = calls,
+    PARAMETERS = joined(given_tensors, function(t) return python(t.name) end),
+    TUPLE = joined(given_tensors, function(t) return python(t.name) .. "," end, " "),
+    RESULTS = joined(of_role(tensors, "output"), function(t) return python(t.name) end),
+    FIRST = python(given_tensors[1] and given_tensors[1].name or "out"),
+    KERNELS = table.concat(kernels, ", "), IMPORTS = joined(kernels, function(x) return "import " .. x end, "\n"),
+    MODULES = joined(kernels, function(x) return x .. "," end, " "),
+    FLOPS = ("%d"):format(tl.flops // 1 | 0), ACCESSED = ("%d"):format(tl.bytes // 1 | 0),
+    INPUTS = tuples(of_role(tensors, "input")), STATES = tuples(of_role(tensors, "state")), OUTPUTS = tuples(of_role(tensors, "output")),
+    BODY = python_body(k, kernel_of),
+  }
+  local outs = of_role(tensors, "output")
+  words.OUTS = #outs > 0 and ("    %s, = out"):format(joined(outs, function(t) return python(t.name) end)) or ""
+  write(dir, name .. ".h", fill(header, words), paths)
+  write(dir, name .. ".c", fill(launcher, words), paths)
+  write(dir, name .. ".py", fill(module, words), paths)
+  table.sort(paths)
+  return paths
+end
+
+return {export = export}
