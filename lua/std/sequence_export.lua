@@ -77,7 +77,7 @@ static _Thread_local const char *failure = "";
 
 @?FORKED@enum { DEVICES = 64, STREAMS = @STREAMS@, EVENTS = @EVENTS@ };
 @?FORKED@
-@?FORKED@/* By device: streams beside the caller's, and events; launches take turns with them on the host. */
+@?FORKED@/* By device: streams in addition to the one of the caller, and events; one launch uses them at a time. */
 @?FORKED@static struct {
 @?FORKED@	void *streams[STREAMS], *events[EVENTS];
 @?FORKED@} own[DEVICES];
@@ -171,7 +171,7 @@ local module <const> = [[
     import @NAME@
     @RESULTS@ = @NAME@.run(@PARAMETERS@)
 
-INPUTS, STATES, which are written in place, and OUTPUTS say names, shapes and types. All are contiguous, on one device. A call does not
+INPUTS, STATES, which the kernels read and write, and OUTPUTS say names, shapes and types. All are contiguous, on one device. A call does not
 wait for the kernels; it can be captured into a CUDA graph once load() or run() was called before. There is no gradient. The
 modules of the kernels are in the same folder: @KERNELS@.
 """
@@ -252,7 +252,7 @@ local function torch_shape(t)
   return shape
 end
 
--- The numbers of the plan's streams, from 0, the caller's, and how many there are beside that.
+-- The numbers of the plan's streams, from 0, the caller's, and how many more there are.
 local function streams_of(sp)
   local number, numbers = {[0] = 0}, 0
   for _, c in ipairs(sp.calls) do
