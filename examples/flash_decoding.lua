@@ -11,12 +11,16 @@
 -- options  hkv     heads of K and V; must divide h (h)
 --          splits  parts of the keys (so many that some 500 tiles are there to share, of
 --                  128 keys or more, and 4 at least); need not divide n
+--          positions  true: of the n keys of a cache those of sequence b count that are not behind
+--                  its query, which is at Pos[b]: keys 0 to Pos[b], at least one (false: all n)
+--          typical keys of a sequence that predictions assume, if positions (n)
 --          scale   of the scores (1 / sqrt(d)); positive
 --          dtype   of Q, K, V and O ("bf16")
 local mr = require "millrace"
-local max, exp2, where, rowmax, rowsum = mr.max, mr.exp2, mr.where, mr.rowmax, mr.rowsum
+local max, min, exp2, where, rowmax, rowsum = mr.max, mr.min, mr.exp2, mr.where, mr.rowmax, mr.rowsum
 
 local LOG2E <const> = 1.4426950408889634
+local NOTHING <const> = -1e30                           -- maximum of a part of which no key counts: its weight will be 0
 
 local function parts(tiles, keys)
   local each = 128
@@ -39,9 +43,12 @@ return mr.program("flash_decoding", function(p)
   local wide = dtype == "f64" and "f64" or "f32"
   local to_log2 = p:option("scale", "number", 1 / math.sqrt(d.size)) * LOG2E
   p:check(to_log2 > 0, "scale must be positive")
+  local typical = p:option("typical", "integer")
+  p:check(not typical or typical >= 1, "typical must be at least 1")
 
   local Q, O = p:input("Q", {b, h, d}), p:output("O", {b, h, d})
   local K, V = p:input("K", {b, hkv, n, d}), p:input("V", {b, hkv, n, d})
+  local Pos = p:option("positions", "boolean") and p:input("Pos", {b}, "i32")
   local Mx, L = p:temp("Mx", {b, h, split}, wide), p:temp("L", {b, h, split}, wide)
   local Part = p:temp("Part", {b, h, split, d}, wide)
 
@@ -50,12 +57,15 @@ return mr.program("flash_decoding", function(p)
     local ragged = per * split.size ~= n.size           -- the last split has fewer keys, or none
     local head, at = hkv * g.size + g, split * per + key
     local q = p:load("load_q", Q, {b, head, d})
-    local mx, l, o = p:carry("mx", {g}, -math.huge), p:carry("l", {g}, 0), p:carry("o", {g, d}, 0)
-    p:loop(key, {upto = ragged and n.size - 1 - split * per}, function()
+    local length = Pos and max(1, min(n.size, p:load("load_pos", Pos) + 1))
+    local mx, l, o = p:carry("mx", {g}, Pos and NOTHING or -math.huge), p:carry("l", {g}, 0), p:carry("o", {g, d}, 0)
+    local bounds = Pos and {length = length - split * per, typical = typical}
+      or {upto = ragged and n.size - 1 - split * per}
+    p:loop(key, bounds, function()
       local qk = p:mma("mma_qk", q, p:load("load_k", K, {b, hkv, at, d}))
       local pr, alpha = p:task("softmax", function()
         local s = qk * to_log2
-        if ragged then s = where((split:index() * per + key:index()):lt(n.size), s, -math.huge) end
+        if ragged and not Pos then s = where((split:index() * per + key:index()):lt(n.size), s, -math.huge) end
         local new = max(mx, rowmax(s, key))
         local pr, alpha = exp2(s - new), exp2(mx - new) -- the first key of a visited tile exists
         l:set(l * alpha + rowsum(pr, key))

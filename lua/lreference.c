@@ -318,6 +318,7 @@ struct comparison {
 	double worst;				/* the greatest share of what is allowed */
 	int64_t wrong, compared, at;		/* elements; where the worst one is */
 	int64_t unlimited, telling;		/* elements that may be any number; numbers other than 0 that may not */
+	int64_t stray, first_stray;		/* elements that were written, and that the program stores nowhere; the first one */
 	double got, want, allowed;		/* of the worst one */
 };
 
@@ -350,6 +351,22 @@ static void compare_element(struct comparison *c, int64_t at, double got, double
 	c->allowed = allowed;
 }
 
+/* Has nothing written element `at` of the array, which is as a run begins with it: on a device every word POISON of
+ * src/run/run.c, on the CPU every byte 255? True of elements of 4 bits, of which two share a byte. */
+static bool is_unwritten(const struct array *a, int64_t at)
+{
+	static const unsigned char word[] = { 0xc0, 0x7f, 0xc0, 0x7f };
+	int bits = dtype_bits(a->type), bytes = bits / 8;
+	const unsigned char *element = (const unsigned char *)a->data + at * bytes;
+	bool on_device = true, on_host = true;
+
+	for (int i = 0; i < bytes; i++) {
+		on_device &= element[i] == word[(at * bytes + i) % 4];
+		on_host &= element[i] == 0xff;
+	}
+	return on_device || on_host;
+}
+
 static double relative_to(double squares, double size)
 {
 	return squares == 0 ? 0 : sqrt(squares) / sqrt(size);
@@ -378,6 +395,11 @@ static void push_comparison(lua_State *L, const struct comparison *c, int rank, 
 	set_real(L, "relative", relative_to(c->off, c->size));
 	set_real(L, "allowed", relative_to(c->most, c->size));
 	set_real(L, "share", c->worst);
+	set_integer(L, "stray", c->stray);
+	if (c->stray) {
+		push_index(L, c->first_stray, rank, dim);
+		lua_setfield(L, -2, "stray_at");
+	}
 	if (!c->compared)
 		return;
 	lua_newtable(L);
@@ -390,7 +412,7 @@ static void push_comparison(lua_State *L, const struct comparison *c, int rank, 
 }
 
 /* core.compare(got, want, allowed) -> {wrong=, compared=, unlimited=, telling=, relative=, max_abs=, allowed= (all relative), share=,
- * worst = {index=, got=, want=, allowed=}} */
+ * stray= (elements written that the program does not store), stray_at= (the first one's index), worst = {index=, got=, want=, allowed=}} */
 static int compare_l(lua_State *L)
 {
 	const struct array *got = check_array(L, 1, "check"), *want = check_array(L, 2, "check");
@@ -407,8 +429,13 @@ static int compare_l(lua_State *L)
 		dtype_load_many(got->type, got->data, (size_t)from, n, x);
 		dtype_load_many(want->type, want->data, (size_t)from, n, y);
 		dtype_load_many(allowed->type, allowed->data, (size_t)from, n, z);
-		for (size_t i = 0; i < n; i++)
-			compare_element(&c, from + (int64_t)i, x[i], y[i], z[i]);
+		for (size_t i = 0; i < n; i++) {
+			int64_t at = from + (int64_t)i;
+
+			compare_element(&c, at, x[i], y[i], z[i]);
+			if (z[i] == 0 && !is_unwritten(got, at) && !c.stray++)
+				c.first_stray = at;
+		}
 	}
 	push_comparison(L, &c, want->rank, want->dim);
 	return 1;

@@ -117,13 +117,14 @@ local element = record("element", "output index tile got want allowed", {__name 
     #tile > 0 and (" in tile {%s}"):format(table.concat(tile, ", ")) or "", w.got, w.want, math.abs(w.got - w.want), w.allowed)
 end})
 
-local checked = record("comparison with the reference", "relative max_abs ok reference allowed wrong worst notes",
+local checked = record("comparison with the reference", "relative max_abs ok reference allowed wrong worst stray notes",
   {methods = {json = late("report", "comparison")}, __name = "millrace.check", __tostring = function(e)
     local text = ("%s the reference (%s): relative error %.2g, of %.2g allowed; greatest difference %.2g"):format(
       e.ok and "agrees with" or "differs from", e.reference, e.relative, e.allowed, e.max_abs)
     for _, note in ipairs(e.notes) do text = ("%s\nnote: %s; k:check{inputs=} takes others"):format(text, note) end
     if e.ok then return text end
-    return ("%s\n%d element%s wrong; the worst: %s"):format(text, e.wrong, e.wrong == 1 and " is" or "s are", e.worst)
+    return ("%s\n%d element%s wrong; %s"):format(text, e.wrong, e.wrong == 1 and " is" or "s are",
+      e.stray or "the worst: " .. tostring(e.worst))
   end})
 
 local function check(k, given)

@@ -19,6 +19,7 @@ end
 --   max_abs       the greatest difference
 --   worst         the element that is off by the greatest share of what is allowed: output=, index= (from 1), tile=,
 --                 got=, want=, allowed=
+--   stray         what the first element is that a kernel wrote although the program stores nothing there; else nil
 --   notes         sentences about outputs of which the inputs leave little to be compared
 local function add_notes(notes, name, one)
   if one.unlimited > 0 then
@@ -37,7 +38,10 @@ return function(bound, got, want, allowed, tile)
   for _, t in ipairs(bound.tensors) do
     if t.role == "output" then
       local one = core.compare(got[t.name], want[t.name], allowed[t.name])
-      all.wrong = all.wrong + one.wrong
+      all.wrong = all.wrong + one.wrong + one.stray
+      if one.stray > 0 and not all.stray then
+        all.stray = ("%s[%s] is written, and the program stores nothing there"):format(t.name, table.concat(one.stray_at, ", "))
+      end
       add_notes(all.notes, t.name, one)
       if not (one.max_abs <= all.max_abs) then all.max_abs = one.max_abs end       -- NaN stays
       if not (one.relative <= all.relative) then all.relative = one.relative end

@@ -353,7 +353,7 @@ local examples <const> = {
   dequant_gemm = {{m = 16, n = 16, k = 32}, "wtype", "group", "dtype", "out"},
   flash_attention = {{b = 1, h = 2, m = 16, d = 16}, "n", "hkv", "causal", "window", "softcap",
     "scale", "dtype"},
-  flash_decoding = {{b = 1, h = 2, n = 16, d = 16}, "hkv", "splits", "scale", "dtype"},
+  flash_decoding = {{b = 1, h = 2, n = 16, d = 16}, "hkv", "splits", "positions", "typical", "scale", "dtype"},
   gemm = {{m = 16, n = 16, k = 16}, "a", "b", "bias", "activation", "dtype", "out"},
   matmul_sum = {{m = 16, n = 16, k = 16}, "dtype", "out"},
   attention_backward = {{b = 1, h = 2, m = 16, d = 16}, "n", "hkv", "causal", "scale", "dtype"},
@@ -369,6 +369,7 @@ local examples <const> = {
   grouped_gemm = {{m = 16, n = 16, k = 16, e = 2}, "blocks", "block", "gated", "permute", "dtype", "out"},
   mamba2 = {{b = 1, s = 64, h = 2, p = 16, n = 16}, "g", "chunk", "init", "D", "z", "dtype", "decay"},
   mla_decoding = {{b = 1, h = 2, n = 16}, "d", "r", "splits", "scale", "dtype"},
+  qkv_rope_step = {{b = 4, k = 16, hq = 2, hkv = 1}, "d", "nmax", "eps", "dtype", "table"},
   rmsnorm_gemm = {{m = 16, n = 16, k = 16}, "gain", "eps", "dtype", "out"},
 }
 is(table.concat(sorted(examples), " "), (tostring(mr.examples):gsub("^examples\n  ", "")
@@ -378,7 +379,7 @@ local any_scale <const> = "scale = 1e+300, scale = -1, scale = -1.5"
 local accepts <const> = {
   flash_attention = "softcap = 1e+300, scale = 1e+300", flash_decoding = "scale = 1e+300", paged_decoding = "scale = 1e+300",
   block_sparse_attention = "scale = 1e+300", mla_decoding = "scale = 1e+300", attention_backward = "scale = 1e+300", gated_delta_rule = any_scale,
-  kimi_delta_attention = any_scale, rmsnorm_gemm = "eps = 1e+300",
+  kimi_delta_attention = any_scale, rmsnorm_gemm = "eps = 1e+300", qkv_rope_step = "eps = 1e+300",
 }
 for name, case in ordered(examples) do
   local failures, accepted = {}, {}

@@ -260,10 +260,44 @@ local function flash_decoding(z, t)
         local s = 0
         for x = 0, z.d - 1 do s = s + Q(b, h, x) * K(b, head, j, x) end
         return s * scale
-      end, z.n, function() return true end, function(j, x) return V(b, head, j, x) end, z.d, O)
+      end, z.n, function(j) return not z.positions or j <= max(0, t.Pos[b + 1]) end, function(j, x) return V(b, head, j, x) end, z.d, O)
     end
   end
   return O
+end
+
+-- Q, K and V: of the caches what is stored; all else is not compared.
+local function qkv_rope_step(z, t)
+  local d, nmax, eps = z.d or 128, z.nmax or 8192, z.eps or 1e-6
+  local heads, half = z.hq + 2 * z.hkv, d // 2
+  local X, W = view(t.X, z.b, z.k), view(t.W, heads, d, z.k)
+  local Cos, Sin = view(t.Cos, z.b, half), view(t.Sin, z.b, half)
+  local Q, K, V = {}, {}, {}
+  for i = 0, z.b - 1 do
+    local square = 0
+    for k = 0, z.k - 1 do square = square + X(i, k) ^ 2 end
+    for h = 0, heads - 1 do
+      local y, r = {}, 1 / sqrt(square / z.k + eps)
+      for j = 0, d - 1 do
+        local sum = 0
+        for k = 0, z.k - 1 do sum = sum + X(i, k) * W(h, j, k) end
+        y[j] = sum * r
+      end
+      for j = 0, d - 1 do
+        local out, c, s = y[j], Cos(i, j % half), Sin(i, j % half)
+        if h < z.hq + z.hkv then out = j < half and y[j] * c - y[j + half] * s or j >= half and y[j] * c + y[j - half] * s end
+        local pos = t.Pos[i + 1]
+        if h < z.hq then
+          Q[(i * z.hq + h) * d + j + 1] = out
+        elseif pos >= 0 and pos < nmax then
+          local of, head = K, h - z.hq
+          if head >= z.hkv then of, head = V, head - z.hkv end
+          of[((i * z.hkv + head) * nmax + pos) * d + j + 1] = out
+        end
+      end
+    end
+  end
+  return Q, K, V
 end
 
 local function chunk_state(z, t)
@@ -530,6 +564,7 @@ local formulas = {
   topk_routing = {topk_routing, "Weights"}, attention_backward = {attention_gradients, "dQ"},
   chunk_state = {chunk_state, "states"}, chunk_scan = {chunk_scan, "out"},
   dequant_gemm = {dequant_gemm, "C"}, fp4_gemm = {fp4_gemm, "C"}, conv2d = {conv2d, "Y"}, cross_entropy = {cross_entropy, "Loss"},
+  qkv_rope_step = {qkv_rope_step, "Q"},
   rmsnorm_gemm = {rmsnorm_gemm, "C"}, fp8_block_scales = {fp8_block_scales, "C"}, mla_decoding = {mla_decoding, "O"},
   grouped_gemm = {grouped_gemm, "Y"}, mamba2 = {mamba2, "out"}, gated_delta_rule = {gated_delta_rule, "out"},
   kimi_delta_attention = {kimi_delta_attention, "out"},
@@ -587,6 +622,45 @@ each("flash_decoding", {
 -- Splits without a key: 5 keys in 4 parts of 2, and fewer keys than parts.
 each("flash_decoding", {{b = 1, h = 2, n = 5, d = 4}, {b = 1, h = 2, n = 1, d = 4}},
   {{splits = 4}, {}}, {{key = 1}})
+
+-- Random positions are in the cache; then some are before it or behind it: there is one key at least, and n at most.
+each("flash_decoding", {{b = 3, h = 4, n = 53, d = 19}}, {{positions = true}, {hkv = 2, splits = 3, positions = true, typical = 9}},
+  {{key = 4, g = 1}})
+each("flash_decoding", {{b = 4, h = 4, n = 53, d = 19}}, {{hkv = 2, splits = 3, positions = true}}, {{key = 5}}, function(inputs)
+  for i, at in ipairs{0, -7, 52, 4000} do inputs.Pos[i] = at end
+end)
+
+-- What is stored of Q and of the caches, and nothing else: no element that the formula does not have.
+do
+  local function step(sizes, prepare)
+    local bound = mr.examples.qkv_rope_step(sizes)
+    local inputs, flat = bound:inputs{seed = 7}, {}
+    if prepare then prepare(inputs) end
+    for name, array in pairs(inputs) do flat[name] = elements(array) end
+    local want = {qkv_rope_step(sizes, flat)}
+    for _, tile in ipairs{{}, {k = 5, b = 2}, {k = 16, h = 2}} do
+      local got = bound:reference(inputs, {tile = tile})
+      for i, name in ipairs{"Q", "K", "V"} do
+        local stored, has, others = {}, {}, 0
+        for at, x in ipairs(elements(got[name])) do
+          if want[i][at] then
+            stored[#stored + 1], has[#has + 1] = want[i][at], x
+          elseif x ~= 0 then
+            others = others + 1
+          end
+        end
+        local off = distance(has, stored)
+        ok(off < TOLERANCE and others == 0, ("qkv_rope_step %s: %s in tiles %s"):format(describe(sizes), name, describe(tile)),
+          ("distance %g, others %d"):format(off, others))
+      end
+    end
+  end
+  step{b = 1, k = 7, hq = 2, hkv = 1, d = 6, nmax = 3}
+  step{b = 5, k = 24, hq = 4, hkv = 2, d = 8, nmax = 9, eps = 0.1}
+  step({b = 4, k = 9, hq = 3, hkv = 1, d = 4, nmax = 5, table = "bf16"}, function(inputs)
+    for i, at in ipairs{4, -1, 5, 0} do inputs.Pos[i] = at end
+  end)
+end
 
 local backward_options <const> = {{}, {causal = true}, {hkv = 1, causal = true}, {n = 21, hkv = 2, scale = 0.4}, {n = 24, causal = true}}
 for i, output in ipairs{"dQ", "dK", "dV"} do
@@ -764,6 +838,7 @@ for name, sizes in pairs {
   fp4_gemm = {m = 16, n = 40, k = 256},
   cross_entropy = {m = 32, n = 100},
   rmsnorm_gemm = {m = 16, n = 40, k = 256},
+  qkv_rope_step = {b = 4, k = 256, hq = 2, hkv = 1, d = 32, nmax = 8},
   fp8_block_scales = {m = 16, n = 40, k = 256},
   mla_decoding = {b = 2, h = 4, n = 100, d = 32, r = 8},
   grouped_gemm = {m = 16, n = 40, k = 64, e = 3, block = 16},
@@ -791,6 +866,9 @@ for _, case in ipairs {
   {"flash_decoding", {b = 1, h = 1, n = 4, d = 4, splits = 0}, "size of axis 'splits' must be"},
   {"flash_decoding", {b = 1, h = 1, n = 4, d = 4, scale = -1}, "scale must be positive"},
   {"flash_decoding", {b = 1, h = 3, hkv = 2, n = 4, d = 4}, "hkv must divide h"},
+  {"flash_decoding", {b = 1, h = 1, n = 4, d = 4, typical = 0}, "typical must be at least 1"},
+  {"qkv_rope_step", {b = 1, k = 4, hq = 1, hkv = 1, d = 5}, "d must be even"},
+  {"qkv_rope_step", {b = 1, k = 4, hq = 1, hkv = 1, eps = -1}, "eps must be at least 0"},
   {"paged_decoding", {b = 1, h = 3, hkv = 2, n = 16, d = 4}, "hkv must divide h"},
   {"paged_decoding", {b = 1, h = 1, n = 24, d = 4}, "page must divide n"},
   {"paged_decoding", {b = 1, h = 1, n = 16, d = 4, page = "x"}, "size of axis 'page' must be"},

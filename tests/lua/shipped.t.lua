@@ -66,5 +66,5 @@ for _, name in ipairs(names) do
     end
   end
 end
-tap.is(#names, 21, "twenty-one programs are shipped")
+tap.is(#names, 22, "twenty-two programs are shipped")
 tap.done_testing()

@@ -181,4 +181,42 @@ do
   random_plans.correct(tap, "an index that is stored, at values, of a batch axis, and a constant", plan, {1, 2})
 end
 
+---- what the program does not store ---------------------------------------------
+
+-- Rows of a larger tensor, at indices of which some are outside: the others keep what they have.
+local function cache(rows)
+  return mr.program("cache", function(p)
+    local b, h, d = p:axes("b", "h", "d")
+    local n = p:axis("n", 7)
+    local X, Pos = p:input("X", {b, h, d}), p:input("Pos", {b}, "i32")
+    local x, pos = p:load("load_x", X), p:load("load_pos", Pos)
+    local y = p:task("twice", function() return (x * 2):to "bf16" end)
+    p:output("Y", {b, n, p:axis("heads", 5), d}):store("store_y", y, {b, pos, h - 1, d})
+    p:output("Z", {b, p:axis("more", 9), d}):store("store_z", y, {b, h + rows, d})
+  end)
+end
+
+for _, seu in ipairs{"tma", "cuda"} do
+  for _, z in ipairs{{b = 3, h = 4, d = 64}, {b = 5, h = 6, d = 40}, {b = 2, h = 8, d = 8}} do
+    local plan = mr.plan(cache(2)(z):graph{tile = {b = 2, h = 4}}, mr.device "h200")
+    plan:lane("p0", {warps = 1})
+    plan:lane("c0", {warps = 4})
+    for _, t in ipairs(plan.tasks) do
+      plan:append(t.name, {lane = t.kind == "load" and "p0" or "c0", seu = t.kind == "store" and seu or nil})
+    end
+    plan:fill_waits()
+    random_plans.correct(tap, ("parts of tensors, of %d x %d x %d, by %s"):format(z.b, z.h, z.d, seu), plan, {1, 2})
+    -- The same plan of another program, which stores to other rows, writes what this one does not store.
+    local within, core = require "millrace.within", require "millrace.core"
+    local bound = plan.graph.program
+    local inputs = bound:inputs{seed = 1}
+    local want, allowed = core.reference_allowing(bound, inputs)
+    local here = within(bound, plan:compile{target = "host"}:run(inputs), want, allowed, plan.tile)
+    tap.ok(here.ok and here.stray == nil, "  no element is written that the program does not store", here.stray)
+    local other = load(plan:script())(cache(1)(z)):compile{target = "host"}:run(inputs)
+    here = within(bound, other, want, allowed, plan.tile)
+    tap.ok(not here.ok and (here.stray or ""):find "^Z%[1, 2, 1%] is written", "  ... and one that is would be wrong", here.stray)
+  end
+end
+
 tap.done_testing()

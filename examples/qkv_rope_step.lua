@@ -1,0 +1,49 @@
+-- qkv_rope_step: the queries, keys and values of one token of each of b sequences, in one kernel: a row X[b,:], normalised
+-- (RMSNorm), is multiplied by the weights of all heads, queries and keys are rotated (RoPE; Su et al., "RoFormer", 2021), and
+-- the new key and value are written to the caches, which keep all else that they have:
+--   y[h,:] = r sum over k of X[b,k] W[h,:,k], where r = 1 / sqrt(mean over k of X[b,k]^2 + eps),
+-- for the hq heads of queries, then the hkv of keys, then the hkv of values. Elements i and i + d/2 of a head are a pair, as in
+-- LLAMA's weights of Hugging Face: (x, z) becomes (x cos - z sin, z cos + x sin), of queries and keys. Pos[b] is the token's
+-- position: K[b,:,Pos[b],:] and V[b,:,Pos[b],:] are stored, and nothing if it is outside of the cache.
+--
+-- A head is in one of Q, K and V: it is stored to all three, at indices that are outside of two of them, where nothing is stored.
+-- Gains of the norm are part of W.
+--
+-- sizes    b sequences, k, hq and hkv heads
+-- options  d      of a head, even (128)
+--          nmax   keys that the caches have (8192)
+--          eps    (1e-6)
+--          dtype  of X, W, Q, K and V ("bf16")
+--          table  of Cos and Sin, the rows of the tokens' positions ("f32")
+local mr = require "millrace"
+
+return mr.program("qkv_rope_step", function(p)
+  local b, k, hq, hkv = p:axes("b", "k", "hq", "hkv")
+  local d, eps = p:option("d", "integer", 128), p:option("eps", "number", 1e-6)
+  p:check(d >= 2 and d % 2 == 0, "d must be even")
+  p:check(eps >= 0, "eps must be at least 0")
+  local dtype, table = p.dtype or "bf16", p.table or "f32"
+  local keys, values = hq.size, hq.size + hkv.size      -- the first heads of each
+  local h, two, half = p:axis("h", values + hkv.size), p:axis("two", 2), p:axis("half", d // 2)
+  local nmax = p:axis("nmax", p:option("nmax", "integer", 8192))
+  local X, W = p:input("X", {b, k}, dtype), p:input("W", {h, two, half, k}, dtype)
+  local Cos, Sin = p:input("Cos", {b, half}, table), p:input("Sin", {b, half}, table)
+  local Pos, Q = p:input("Pos", {b}, "i32"), p:output("Q", {b, hq, two, half}, dtype)
+  local K, V = p:output("K", {b, hkv, nmax, two, half}, dtype), p:output("V", {b, hkv, nmax, two, half}, dtype)
+
+  local y, square = p:carry("y", {b, h, two, half}, 0), p:carry("square", {b}, 0)
+  p:loop(k, function()
+    local x, w = p:load("load_x", X), p:load("load_w", W)
+    p:task("squares", function() square:add(mr.rowsum(x * x, k)) end)
+    y:add(p:mma("mma", x, w))
+  end)
+  local cos, sin, pos = p:load("load_cos", Cos), p:load("load_sin", Sin), p:load("load_pos", Pos)
+  local out = p:task("rotate", function()
+    local x, turned = y * mr.rsqrt(square / k.size + eps), h:index():lt(values)
+    local other = x:at(two, two ~ 1) * mr.where(two:index():eq(0), -sin, sin)
+    return (x * mr.where(turned, cos, 1) + mr.where(turned, other, 0)):to(dtype)
+  end)
+  Q:store("store_q", out, {b, h, two, half})
+  K:store("store_k", out, {b, h - keys, pos, two, half})
+  V:store("store_v", out, {b, h - values, pos, two, half})
+end)
