@@ -28,14 +28,15 @@ return function(mr, made)
     local bound = seq:program(name)
     local given = o.plans and o.plans[name]
     if given ~= nil then return given end
-    if planned[bound] then return planned[bound] end
+    local key = core.identity(bound)
+    if planned[key] then return planned[key] end
     local plan = not o.fresh and stored(bound, device) or nil
     if not plan then
       local r, why = mr.search(bound, device, {seconds = o.seconds or SEARCH_SECONDS, trials = o.trials, measure = o.measure})
       if not r then raise(("plan: no plan for call '%s' (%s): %s"):format(name, bound.name, why)) end
       plan = r.plan
     end
-    planned[bound] = plan
+    planned[key] = plan
     return plan
   end
 
@@ -132,12 +133,21 @@ return function(mr, made)
     end
     lines[4] = ("local device = %s"):format(scripts.device_call(made, device))
     lines[5] = "local sp = mr.sequence_plan(seq, device)"
+    local alike, order = {}, {}                           -- calls with equal plans, by the plan's script
     for i, p in ipairs(core.sequence_plans(sp)) do
-      local name = names[i]
+      local text = p:script()
+      if not alike[text] then
+        order[#order + 1] = {p, text}
+        alike[text] = {}
+      end
+      table.insert(alike[text], names[i])
+    end
+    for _, x in ipairs(order) do
+      local p, calls = x[1], alike[x[2]]
       lines[#lines + 1] = "do"
-      lines[#lines + 1] = ("  local plan = mr.plan(seq:program(%q):graph{tile=%s}, device)"):format(name, draft.literal(p.tile))
+      lines[#lines + 1] = ("  local plan = mr.plan(seq:program(%q):graph{tile=%s}, device)"):format(calls[1], draft.literal(p.tile))
       lines[#lines + 1] = indented(core.statements(p)):gsub("\n+$", "")
-      lines[#lines + 1] = ("  sp:use(%q, plan)"):format(name)
+      for _, name in ipairs(calls) do lines[#lines + 1] = ("  sp:use(%q, plan)"):format(name) end
       lines[#lines + 1] = "end"
     end
     lines[#lines + 1] = core.sequence_statements(sp) .. "return sp\n"
