@@ -486,7 +486,7 @@ static int plans_l(lua_State *L)
 
 BOX_GC(seqline_gc, SEQLINE_CLASS, seqline_free)
 
-static const struct seqline *check_seqline(lua_State *L, int idx, const char *what)
+const struct seqline *check_seqline(lua_State *L, int idx, const char *what)
 {
 	return box_get(L, idx, SEQLINE_CLASS, what);
 }
@@ -540,7 +540,7 @@ static void push_span(lua_State *L, const struct seqline *l, int i, int timeline
 
 	lua_createtable(L, 0, 10);
 	set_text(L, "name", of->calls.v[s->call].name);
-	set_integer(L, "stream", l->plan->launches[s->call].stream);
+	set_integer(L, "stream", s->stream);
 	set_real(L, "begins", s->begin);
 	set_real(L, "ends", s->end);
 	set_real(L, "seconds", s->end - s->begin);

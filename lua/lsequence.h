@@ -15,6 +15,7 @@ enum { SEQ_PROGRAMS = 1, SEQPLAN_SEQUENCE = 1, SEQPLAN_DEVICE, SEQPLAN_PLANS, SE
 
 const struct sequence *check_sequence(lua_State *L, int idx, const char *what);
 const struct seqplan *check_seqplan(lua_State *L, int idx, const char *what);
+const struct seqline *check_seqline(lua_State *L, int idx, const char *what);
 /* Raise if the plan at idx is not legal, telling its first problem. */
 void check_seqplan_legal(lua_State *L, const struct seqplan *p, const char *what);
 /* The call that the text at idx names. */

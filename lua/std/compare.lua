@@ -1,7 +1,8 @@
--- compare.lua - mr.compare: two timelines of one program, sTask by sTask.
+-- compare.lua - mr.compare: two timelines of one program, sTask by sTask; those of sequences are in sequence_compare.lua.
 
 local core = require "millrace.core"
 local record = require("millrace.record").of
+local sequences = require "millrace.sequence_compare"
 local options = require "millrace.options"
 local times = require "millrace.times"
 local raise, show, entry = core.raise, core.show, core.entry
@@ -329,6 +330,9 @@ local function program_of(tl)
 end
 
 local function compare(one, other, o)
+  if core.is(one, "millrace.sequence_timeline") and core.is(other, "millrace.sequence_timeline") then
+    return sequences(one, other, names_of(one, other, o))
+  end
   check(one, "first")
   check(other, "second")
   if program_of(one) ~= program_of(other) then

@@ -78,7 +78,7 @@ mr.examples = setmetatable({}, {
 ---- other modules --------------------------------------------------------------------------------
 
 local made = setmetatable({}, {__mode = "k"})           -- {name or path, changes} of devices that have them
-for _, part in ipairs{"devices", "plan", "edit", "problems", "kernel", "sequence_plan", "sequence_run", "trace", "compare", "blame", "pictures", "lesson", "show"} do
+for _, part in ipairs{"devices", "plan", "edit", "problems", "kernel", "sequence_plan", "sequence_run", "sequence_show", "trace", "compare", "blame", "pictures", "lesson", "show"} do
   for name, f in pairs(require("millrace." .. part)(mr, made)) do mr[name] = f end
 end
 
@@ -97,7 +97,7 @@ for _, name in ipairs{"list", "best", "near", "put", "prune", "export", "json"} 
 end
 core.shown("millrace.store", late("store", "text"))
 core.sized("millrace.store", late("store", "size"))
-for _, class in ipairs{"timeline", "graph", "plan", "problems"} do
+for _, class in ipairs{"timeline", "graph", "plan", "problems", "sequence_plan", "sequence_timeline"} do
   core.method("millrace." .. class, "json", late("report", class))
 end
 

@@ -47,15 +47,17 @@ return function(mr, made)
 
   core.method("millrace.plan", "save", script.saver(mr))
 
-  core.method("millrace.timeline", "print", entry(function(tl, options)
-    local o, term = {}, core.terminal()
-    expect(core.is(tl, "millrace.timeline"), "print", "timeline", tl)
-    expect(options == nil or type(options) == "table", "print", "table of options", options)
-    for key, value in pairs(options or {}) do o[key] = value end
-    if o.color == nil then o.color = term.color end
-    if core.page and io.output() == io.stdout then return core.page(tl:text(o)) end
-    io.write(tl:text(o))
-  end))
+  for class, kind in pairs{timeline = "timeline", sequence_timeline = "timeline of a sequence"} do
+    core.method("millrace." .. class, "print", entry(function(tl, options)
+      local o, term = {}, core.terminal()
+      expect(core.is(tl, "millrace." .. class), "print", kind, tl)
+      expect(options == nil or type(options) == "table", "print", "table of options", options)
+      for key, value in pairs(options or {}) do o[key] = value end
+      if o.color == nil then o.color = term.color end
+      if core.page and io.output() == io.stdout then return core.page(tl:text(o)) end
+      io.write(tl:text(o))
+    end))
+  end
 
   -- A path, or the name of a plan in examples/.
   plan.bound = entry(loader.bound)

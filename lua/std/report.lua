@@ -6,6 +6,7 @@ local core = require "millrace.core"
 local draft = require "millrace.draft"
 local json = require "millrace.json"
 local options = require "millrace.options"
+local sequences = require "millrace.sequence"
 local raise, show, expect = core.raise, core.show, core.expect
 
 local report = {}
@@ -141,8 +142,11 @@ function report.add_fields()
   add("timeline", "lanes", core.lanes)
 end
 
+local sequence_problem = fields "code message hint call other tensor other_tensor location other_location file line"
+
 local function problem(p)
   local file, line = (p.location or ""):match "^(.*):(%d+)$"
+  if rawget(p, "call") then return sequence_problem(setmetatable({file = file, line = math.tointeger(line)}, {__index = p})) end
   local parts = {file = file, line = math.tointeger(line), edge = p.edge and edge(p.edge)}
   local names = "code message hint task other edge location place file line"  -- deprecated: place
   return json.object(names, setmetatable(parts, {__index = p}))
@@ -176,6 +180,43 @@ end
 function report.comparison(c)
   return text_of("format ok relative max_abs reference allowed wrong worst notes", {format = "millrace check 1",
     notes = json.list(table.move(c.notes, 1, #c.notes, 1 + (c.stray and 1 or 0), {c.stray}))}, c)
+end
+
+---- sequences -----------------------------------------------------------------------------------
+
+-- Name, and what it was bound with.
+local function sequence_of(seq)
+  local _, given = sequences.origin(seq)
+  return json.object("name given", {name = seq.name, given = json.object(table.concat(draft.keys(given or {}), " "), given or {})})
+end
+
+function report.sequence_plan(sp)
+  expect(core.is(sp, "millrace.sequence_plan"), "json", "plan of a sequence", sp)
+  local seq = sp.sequence
+  local function call(c)
+    return json.object("name program stream early after reads writes", {name = c.name, program = program(seq:program(c.name)),
+      stream = c.stream, early = c.early, after = json.list(c.after), reads = json.list(c.reads), writes = json.list(c.writes)})
+  end
+  local function tensor(t)
+    return json.object("name role dtype shape bytes offset", setmetatable({offset = sp.offsets[t.name], shape = json.list(t.shape)}, {__index = t}))
+  end
+  return text_of("format sequence device calls tensors arena_bytes script", {format = "millrace sequence plan 1", sequence = sequence_of(seq),
+    device = sp.device.name, calls = list(sp.calls, call), tensors = list(seq.tensors, tensor), script = sp:script()}, sp)
+end
+
+function report.sequence_timeline(tl, given)
+  expect(core.is(tl, "millrace.sequence_timeline"), "json", "timeline of a sequence", tl)
+  local o = options.check(given, "json", {"events"})
+  if o.events ~= nil and type(o.events) ~= "boolean" then
+    raise("json: events must be true or false, got " .. show(o.events))
+  end
+  local bounds, kernels = core.sequence_bounds(tl), {}
+  for i, k in ipairs(tl.kernels) do
+    kernels[i] = json.object("name stream begins ends seconds gap after flops bytes bound timeline", setmetatable({
+      bound = bounds[i] ~= "" and bounds[i] or nil, timeline = json.decode(report.timeline(k.timeline, {events = o.events == true}))}, {__index = k}))
+  end
+  return text_of("format sequence device measured seconds idle flops bytes clock_hz power utilization kernels", {
+    format = "millrace sequence timeline 1", sequence = sequence_of(tl.plan.sequence), device = tl.device.name, kernels = json.list(kernels)}, tl)
 end
 
 ---- values of the user ---------------------------------------------------------------------------

@@ -81,21 +81,6 @@ return function(mr, made)
     return core.sequence_timeline(sp, lines)
   end
 
-  local function us(seconds) return ("%.1f"):format(seconds * 1e6) end
-
-  -- A table: what each kernel takes, and the gap in front of it.
-  local function line_text(tl)
-    local rows = {{"kernel", "stream", "begins", "gap", "us", "share", "TFLOP/s", "GB/s"}}
-    for _, k in ipairs(tl.kernels) do
-      rows[#rows + 1] = {k.name, ("%d"):format(k.stream), us(k.begins), us(k.gap), us(k.seconds),
-        ("%.0f %%"):format(100 * k.seconds / tl.seconds), k.flops > 0 and ("%.0f"):format(k.flops / k.seconds / 1e12) or "",
-        ("%.0f"):format(k.bytes / k.seconds / 1e9)}
-    end
-    local head = ("%s of %s on %s: %s us, of which no kernel runs for %s us"):format(tl.measured and "measured time" or "predicted time",
-      tl.plan.sequence.name, tl.plan.device.name, us(tl.seconds), us(tl.idle))
-    return head .. "\n" .. table.concat(columns(rows, function(i) return i > 1 end), "\n")
-  end
-
   ---- texts ---------------------------------------------------------------------------------------
 
   local function shape_text(t) return ("%s %s {%s}"):format(t.name, t.dtype, table.concat(t.shape, ", ")) end
@@ -183,7 +168,5 @@ return function(mr, made)
   core.method("millrace.sequence_plan", "save", entry(save))
   core.shown("millrace.sequence", sequence_text)
   core.shown("millrace.sequence_plan", plan_text)
-  core.shown("millrace.sequence_timeline", line_text)
-  core.method("millrace.sequence_timeline", "print", entry(function(tl) io.write(line_text(tl), "\n") end))
   return sequence
 end

@@ -31,7 +31,7 @@ static struct seqline *new_line(struct mem *mem, const struct seqplan *p, const 
 	for (int i = 0; i < l->n; i++) {
 		int call = p->order[i];
 
-		l->spans[i] = (struct seq_span){ .call = call, .after = NONE, .timeline = timelines[call],
+		l->spans[i] = (struct seq_span){ .call = call, .stream = p->launches[call].stream, .after = NONE, .timeline = timelines[call],
 			.flops = timelines[call]->flops, .bytes = accessed_bytes(p->s, call) };
 		l->flops += l->spans[i].flops;
 		l->bytes += l->spans[i].bytes;

@@ -9,7 +9,7 @@
 #include "sim/timeline.h"
 
 struct seq_span {
-	int call;
+	int call, stream;
 	double launch;			/* seconds: it could start, as what it waits for had ended */
 	double begin, end;		/* seconds: its blocks run */
 	int after;			/* the call whose end it waited for; NONE */

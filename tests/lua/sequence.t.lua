@@ -104,7 +104,7 @@ for i, k in ipairs(tl.kernels) do
   tap.ok(k.ends > k.begins and (i == 1 or k.begins >= tl.kernels[i - 1].ends), k.name .. " comes after the one before")
 end
 tap.ok(math.abs(gaps + busy - tl.seconds) < 1e-12 and math.abs(gaps - tl.idle) < 1e-12, "gaps and kernels are all of the time")
-tap.ok(tostring(tl):find "predicted time of mlp on h200", "as a table")
+tap.ok(tostring(tl):find "^mlp on h200, predicted: ", "as a chart")
 
 -- One after the other without streams; down2 on another stream needs a wait.
 sp:launch("down2", {stream = 1, early = false})
