@@ -72,7 +72,7 @@ static void put_axis(const struct seqchart *c, int y)
 	}
 }
 
-/* A kernel: its name in a bar that begins with an edge, so that neighbours can be told from each other. */
+/* A kernel: its name in a bar that begins with an edge, so that neighbours are seen as two. */
 static void put_bar(const struct seqchart *c, int y, const struct seq_span *s, int nth, int ink)
 {
 	const char *name = c->l->plan->s->calls.v[s->call].name;
