@@ -154,8 +154,31 @@ local function sequence(name, body)
   return new(SEQUENCE, {name = name, [BODY] = body})
 end
 
+-- What a sequence with sizes is, for the store: a hash of all that it says; one of what other sizes have in common; sizes as "d=64 m=128".
+local function identity(bound)
+  local all, family, sizes = {bound.name}, {bound.name}, {}
+  for _, t in ipairs(bound.tensors) do
+    all[#all + 1] = ("%s %s %s %s"):format(t.role, t.name, t.dtype, table.concat(t.shape, " "))
+    family[#family + 1] = ("%s %s %s"):format(t.role, t.name, t.dtype)
+  end
+  for _, call in ipairs(core.sequence_call_names(bound)) do
+    local hash, kin = core.identity(bound:program(call))
+    all[#all + 1], family[#family + 1] = call .. " " .. hash, call .. " " .. kin
+    for _, x in ipairs(core.sequence_args(bound, call)) do
+      all[#all + 1] = ("%s=%s+%d"):format(x.own, x.tensor, x.offset)
+      family[#family + 1] = ("%s=%s"):format(x.own, x.tensor)
+    end
+  end
+  for _, key in ipairs(draft.keys(origins[bound][2])) do
+    local n = core.integer(origins[bound][2][key])
+    if n then sizes[#sizes + 1] = ("%s=%d"):format(key, n) end
+  end
+  return core.hash(table.concat(all, "\n")), core.hash(table.concat(family, "\n")), table.concat(sizes, " ")
+end
+
 return {
   sequence = entry(sequence),
+  identity = identity,
   is_sequence = function(x) return getmetatable(x) == SEQUENCE end,
   -- the sequence and the sizes that a bound one was made of
   origin = function(bound)

@@ -49,6 +49,8 @@ return function(mr, made)
     local o = options.check(given, "plan", {"seconds", "trials", "measure", "fresh", "plans"})
     options.seconds(o, "plan", {"seconds"})
     expect(o.plans == nil or type(o.plans) == "table", "plan: plans", "table of plans by call", o.plans)
+    local row = not (o.plans or o.fresh) and mr.store:best(seq, device) or nil
+    if row then return row:plan(seq) end
     local sp, planned, names = core.sequence_plan(seq, device), {}, {}
     for _, call in ipairs(sp.calls) do names[call.name] = true end
     for name in pairs(o.plans or {}) do

@@ -8,6 +8,7 @@ local columns_of = require "millrace.columns"
 local json = require "millrace.json"
 local loader = require "millrace.loader"
 local options = require "millrace.options"
+local sequences = require "millrace.sequence"
 local record = require("millrace.record").of
 local raise, show, entry, expect = core.raise, core.show, core.entry, core.expect
 
@@ -42,9 +43,18 @@ end
 
 ---- options ------------------------------------------------------------------------------------
 
-local function check_bound(x, what)
-  expect(core.is(x, "millrace.program"), what, "program with sizes", x)
+local function is_bound(x) return core.is(x, "millrace.program") or core.is(x, "millrace.sequence") end
+
+local function check_bound(x, what) expect(is_bound(x), what, "program with sizes", x) end
+
+-- Hash, hash without sizes, and sizes of a program or of a sequence.
+local function identity(x)
+  if core.is(x, "millrace.sequence") then return sequences.identity(x) end
+  return core.identity(x)
 end
+
+-- What a plan is for: a program or a sequence.
+local function subject(p) return core.is(p, "millrace.sequence_plan") and p.sequence or p.graph.program end
 
 -- The name of a device that is given as its name, as a device, or as nil (the one of mr.device()).
 local function device_name(d, what)
@@ -87,7 +97,7 @@ local function filter(given, what, more)
   for _, name in ipairs(more) do known[#known + 1] = name end
   local o, f = options.check(given, what, known), {}
   for key, value in pairs(o) do f[key] = value end
-  if core.is(f.program, "millrace.program") then f.hash, f.program = core.identity(f.program), nil end
+  if is_bound(f.program) then f.hash, f.program = identity(f.program), nil end
   if f.device ~= nil then f.device = device_name(f.device, what) end
   if f.sizes ~= nil then f.sizes = sizes_text(f.sizes, what) end
   if f.before ~= nil then f.before = moment(f.before, what) end
@@ -126,7 +136,7 @@ local function check_given(row, bound)
     raise(("plan: row %d is of a program of your own; give it: row:plan(bound)"):format(row.id))
   end
   check_bound(bound, "plan")
-  local _, family = core.identity(bound)
+  local _, family = identity(bound)
   if family ~= row.family then
     raise(("plan: row %d is of another program: '%s' with other statements or types than the one given"):format(row.id, row.program))
   end
@@ -137,7 +147,7 @@ local function rebuild(row, bound)
   if not row.script then raise(("plan: row %d has no plan"):format(row.id)) end
   check_given(row, bound)
   local p = loader.of_text(mr, row.script, ("row %d"):format(row.id), bound)
-  if not bound and core.identity(p.graph.program) ~= row.hash then
+  if not bound and identity(subject(p)) ~= row.hash then
     raise(("plan: examples/%s.lua has changed since row %d was written; give the program: row:plan(bound)"):format(row.program, row.id))
   end
   local ok, problems = p:check()
@@ -239,7 +249,7 @@ function store.best(s, bound, device, given)
   check_self(s, "best")
   check_bound(bound, "best")
   local o = options.check(given, "best", {"kind", "version"})
-  return find_quietly("best", {hash = core.identity(bound), device = device_name(device, "best"), kind = o.kind,
+  return find_quietly("best", {hash = identity(bound), device = device_name(device, "best"), kind = o.kind,
     version = o.version, limit = 1})[1]
 end
 
@@ -262,7 +272,7 @@ function store.near(s, bound, device, n, given)
   local most = n == nil and 3 or core.integer(n)
   if not most or most < 1 then raise("near: the number of rows must be an integer of at least 1, not " .. show(n)) end
   local o = options.check(given, "near", {"kind", "version"})
-  local _, family, text = core.identity(bound)
+  local _, family, text = identity(bound)
   local rows, here = find_quietly("near", {family = family, device = device_name(device, "near"), kind = o.kind,
     version = o.version}), sizes_of(text)
   for _, row in ipairs(rows) do row.distance = distance(here, sizes_of(row.sizes)) end
@@ -310,11 +320,12 @@ end
 local derive = {}
 
 function derive.plan(p, row)
-  local bound = p.graph.program
+  local bound = subject(p)
   row.program = bound.name
-  row.hash, row.family, row.sizes = core.identity(bound)
+  row.hash, row.family, row.sizes = identity(bound)
   row.device, row.title = p.device.name, p.device.title
-  row.script, row.tile = p:script(), tile_text(p.tile, row.sizes)
+  row.script = p:script()
+  row.tile = core.is(p, "millrace.plan") and tile_text(p.tile, row.sizes) or nil
 end
 
 function derive.timeline(tl, row) row.predicted = tl.seconds end
@@ -330,7 +341,7 @@ end
 
 local function check_objects(o)
   for name, class in pairs(objects) do
-    if o[name] ~= nil and not core.is(o[name], class) then
+    if o[name] ~= nil and not core.is(o[name], class) and not core.is(o[name], class:gsub("%.", ".sequence_")) then
       raise(("put: %s must be a %s, got %s"):format(name, name, show(o[name])))
     end
   end

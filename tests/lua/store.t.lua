@@ -235,4 +235,26 @@ do
   is(found(true), 2, "  also one with dynamic=true")
   is(found(false), 1, "  and one with dynamic=false with its own")
 end
+---- plans of sequences ------------------------------------------------------------------------------
+
+do
+  local gemm = mr.examples.gemm
+  local seq = mr.sequence("two", function(s)
+    local m = s:sizes "m"
+    local x, h, y = s:input("x", {m, 64}), s:temp("h", {m, 64}), s:output("y", {m, 64})
+    local w = s:input("w", {64, 64})
+    s:call("one", gemm{m = m, n = 64, k = 64}, {A = x, B = w, C = h})
+    s:call("other", gemm{m = m, n = 64, k = 64}, {A = h, B = w, C = y})
+  end)
+  local bound = seq{m = 64}
+  local sp = bound:plan("h200", {trials = 30, measure = false})
+  mr.store:put{plan = sp, timeline = sp:simulate(), kind = "test"}
+  local row = mr.store:best(bound, "h200")
+  ok(row and row.program == "two" and row.sizes == "m=64" and row.predicted == sp:simulate().seconds, "a sequence's plan is put")
+  ok(row and row:plan(bound):script() == sp:script(), "and read again")
+  ok(bound:plan("h200"):script() == sp:script(), "seq:plan() takes it")
+  ok(not pcall(row.plan, row, seq{m = 128}) , "not for other sizes")
+  ok(#mr.store:list{program = bound} == 1 and #mr.store:list{program = seq{m = 128}} == 0, "rows of a sequence")
+end
+
 tap.done_testing()
