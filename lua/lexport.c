@@ -48,7 +48,15 @@ static int export_l(lua_State *L)
 	return 1;
 }
 
+/* core.exported_early(kernel) -> has its launcher two functions, of which one launches early, NAME_launch and NAME_launch_late? */
+static int early_l(lua_State *L)
+{
+	lua_pushboolean(L, export_launches_early(check_built(L, 1, "export")));
+	return 1;
+}
+
 void lua_open_export(lua_State *L)
 {
 	set_function(L, "export", export_l);
+	set_function(L, "exported_early", early_l);
 }

@@ -71,82 +71,126 @@ local launcher <const> = [[
 
 @?FORKED@#include <dlfcn.h>
 @?FORKED@#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
 @INCLUDES@
 
-static _Thread_local const char *failure = "";
+static _Thread_local char failure[512];
 
+static int failed(int code, const char *what, const char *why)
+{
+	snprintf(failure, sizeof(failure), "@NAME@: %s%s", what, why);
+	return code;
+}
+
+/* What a kernel's launcher returned. */
+static int of_kernel(int code, const char *why)
+{
+	return code ? failed(code, "", why) : 0;
+}
+
+@?FORKED@/* What the driver returned. */
+@?FORKED@static int of_driver(int code, const char *function)
+@?FORKED@{
+@?FORKED@	return code ? failed(code, function, " failed") : 0;
+@?FORKED@}
+@?FORKED@
 @?FORKED@enum { DEVICES = 64, STREAMS = @STREAMS@, EVENTS = @EVENTS@ };
 @?FORKED@
-@?FORKED@/* By device: streams in addition to the one of the caller, and events; one launch uses them at a time. */
-@?FORKED@static struct {
+@?FORKED@/* By device: streams in addition to the one of the caller, and events. A launch has them for itself. */
+@?FORKED@static struct own {
 @?FORKED@	void *streams[STREAMS], *events[EVENTS];
 @?FORKED@} own[DEVICES];
 @?FORKED@static atomic_flag in_use = ATOMIC_FLAG_INIT;
+@?FORKED@
 @?FORKED@static int (*current_device)(int *);
 @?FORKED@static int (*create_stream)(void **, unsigned), (*destroy_stream)(void *);
 @?FORKED@static int (*create_event)(void **, unsigned), (*destroy_event)(void *);
-@?FORKED@static int (*record)(void *, void *), (*wait)(void *, void *, unsigned);
+@?FORKED@static int (*event_record)(void *, void *), (*stream_wait)(void *, void *, unsigned);
 @?FORKED@
+@?FORKED@/* The library that the kernels' launchers have opened. */
 @?FORKED@static int find_driver(void)
 @?FORKED@{
-@?FORKED@	void *lib = dlopen("@LIBRARY@", RTLD_NOW | RTLD_GLOBAL);
+@?FORKED@	static const char *const libraries[] = { @LIBRARIES@ };
+@?FORKED@	static const struct {
+@?FORKED@		void *function;
+@?FORKED@		const char *name;
+@?FORKED@	} wanted[] = {
+@?FORKED@		{ &current_device, "@CURRENT@" }, { &create_stream, "@CREATESTREAM@" },
+@?FORKED@		{ &destroy_stream, "@DESTROYSTREAM@" }, { &create_event, "@CREATEEVENT@" },
+@?FORKED@		{ &destroy_event, "@DESTROYEVENT@" }, { &event_record, "@RECORD@" }, { &stream_wait, "@WAIT@" },
+@?FORKED@	};
+@?FORKED@	void *library = NULL;
 @?FORKED@
-@?FORKED@	if (!lib)
-@?FORKED@		return -1;
-@?FORKED@	*(void **)&current_device = dlsym(lib, "@CURRENT@");
-@?FORKED@	*(void **)&create_stream = dlsym(lib, "@CREATESTREAM@");
-@?FORKED@	*(void **)&destroy_stream = dlsym(lib, "@DESTROYSTREAM@");
-@?FORKED@	*(void **)&create_event = dlsym(lib, "@CREATEEVENT@");
-@?FORKED@	*(void **)&destroy_event = dlsym(lib, "@DESTROYEVENT@");
-@?FORKED@	*(void **)&record = dlsym(lib, "@RECORD@");
-@?FORKED@	*(void **)&wait = dlsym(lib, "@WAIT@");
-@?FORKED@	return current_device && create_stream && destroy_stream && create_event && destroy_event && record && wait ? 0 : -1;
+@?FORKED@	for (int i = 0; i < 3 && !library; i++)
+@?FORKED@		library = dlopen(libraries[i], RTLD_NOW | RTLD_LOCAL);
+@?FORKED@	for (unsigned i = 0; i < sizeof(wanted) / sizeof(*wanted); i++) {
+@?FORKED@		*(void **)wanted[i].function = library ? dlsym(library, wanted[i].name) : NULL;
+@?FORKED@		if (!*(void **)wanted[i].function)
+@?FORKED@			return failed(-1, "the driver has no ", wanted[i].name);
+@?FORKED@	}
+@?FORKED@	return 0;
+@?FORKED@}
+@?FORKED@
+@?FORKED@static int make_streams(int device)
+@?FORKED@{
+@?FORKED@	struct own *o = &own[device];
+@?FORKED@	int code = find_driver();
+@?FORKED@
+@?FORKED@	for (int i = 0; i < STREAMS && !code; i++)
+@?FORKED@		code = o->streams[i] ? 0 : of_driver(create_stream(&o->streams[i], 1), "@CREATESTREAM@");
+@?FORKED@	for (int i = 0; i < EVENTS && !code; i++)
+@?FORKED@		code = o->events[i] ? 0 : of_driver(create_event(&o->events[i], 2), "@CREATEEVENT@");
+@?FORKED@	return code;
 @?FORKED@}
 @?FORKED@
 int @NAME@_load(int device)
 {
-	int error = 0;
+	int code = 0;
 
 @LOADS@
-@?FORKED@	if (device < 0 || device >= DEVICES || find_driver()) {
-@?FORKED@		failure = "no such device, or no driver";
-@?FORKED@		return -1;
-@?FORKED@	}
-@?FORKED@	for (int i = 0; i < STREAMS && !error; i++)
-@?FORKED@		error = own[device].streams[i] ? 0 : create_stream(&own[device].streams[i], 1);
-@?FORKED@	for (int i = 0; i < EVENTS && !error; i++)
-@?FORKED@		error = own[device].events[i] ? 0 : create_event(&own[device].events[i], 2);
-@?FORKED@	if (error)
-@?FORKED@		failure = "streams or events could not be made";
-	return error;
+@?FORKED@	code = code ? code : make_streams(device);
+	if (code)
+		@NAME@_unload(device);
+	return code;
+}
+
+@?LINEAR@static int launch_all(void *s0, const void *const *a, char *t)
+@?FORKED@static int launch_all(void *s0, void *const *s, void *const *e, const void *const *a, char *t)
+{
+	int code = 0;
+
+	(void)t;
+@CALLS@
+	return code;
 }
 
 int @NAME@_launch(struct @STREAM@ *stream,
-@ARGUMENTS@
+@PARAMETERLIST@
 	void *temporaries)
 {
-	char *t = temporaries;
-	int error = 0;
-@?FORKED@	int device = 0;
-@?FORKED@	void **s, **e;
+	static const char *const names[] = { @ARGUMENTNAMES@ };
+	const void *const arguments[] = { @ARGUMENTLIST@ };
+@?FORKED@	int device = -1, code;
 
-	(void)t;
-@?FORKED@	if (current_device(&device) || device < 0 || device >= DEVICES || !own[device].streams[0]) {
-@?FORKED@		failure = "@NAME@_load was not called for this device";
-@?FORKED@		return -1;
-@?FORKED@	}
+	for (unsigned i = 0; i < sizeof(arguments) / sizeof(*arguments); i++)
+		if (!arguments[i] || (uintptr_t)arguments[i] % 16)
+			return failed(-1, names[i], ": its address is no multiple of 16, or NULL");
+	if (!temporaries || (uintptr_t)temporaries % 256)
+		return failed(-1, "temporaries", ": their address is no multiple of 256, or NULL");
+@?LINEAR@	return launch_all(stream, arguments, temporaries);
+@?FORKED@	if (!current_device || current_device(&device) || device < 0 || device >= DEVICES ||
+@?FORKED@	    !own[device].events[EVENTS - 1])
+@?FORKED@		return failed(-1, "not loaded on the device that is current: call @NAME@_load first", "");
 @?FORKED@	while (atomic_flag_test_and_set(&in_use))
 @?FORKED@		;
-@?FORKED@	s = own[device].streams;
-@?FORKED@	e = own[device].events;
-@CALLS@
+@?FORKED@	code = launch_all(stream, own[device].streams, own[device].events, arguments, temporaries);
 @?FORKED@	atomic_flag_clear(&in_use);
-	return error;
+@?FORKED@	return code;
 }
 
 void @NAME@_unload(int device)
 {
-@UNLOADS@
 @?FORKED@	for (int i = 0; i < STREAMS && device >= 0 && device < DEVICES; i++) {
 @?FORKED@		if (own[device].streams[i])
 @?FORKED@			destroy_stream(own[device].streams[i]);
@@ -157,6 +201,7 @@ void @NAME@_unload(int device)
 @?FORKED@			destroy_event(own[device].events[i]);
 @?FORKED@		own[device].events[i] = NULL;
 @?FORKED@	}
+@UNLOADS@
 }
 
 const char *@NAME@_error(void)
@@ -231,6 +276,7 @@ def run(@PARAMETERS@, out=None, temporaries=None):
     _check(out, OUTPUTS)
     if temporaries is None:
         temporaries = torch.empty((TEMPORARIES,), dtype=torch.uint8, device=device)
+    _check((temporaries,), (("temporaries", (TEMPORARIES,), torch.uint8),))
 @OUTS@
 @BODY@
     return out[0] if len(out) == 1 else out
@@ -290,50 +336,51 @@ local function identifier(name) return (name:gsub("[^%w_]", "_")) end
 -- Python's name of a tensor.
 local keywords = {}
 for word in ("and as assert async await break class continue def del elif else except finally for from global if import in is lambda nonlocal not or "
-  .. "pass raise return try while with yield None True False out temporaries torch device run load"):gmatch "%S+" do keywords[word] = true end
+  .. "pass raise return try while with yield None True False out temporaries torch device run load s streams tuple isinstance NAME FLOPS BYTES "
+  .. "INPUTS STATES OUTPUTS TEMPORARIES"):gmatch "%S+" do keywords[word] = true end
 local function python(name) return keywords[name] and name .. "_" or name end
 
-local function c_body(k, kernel_of)
+-- The launches in C: a[i] is tensor i of `numbers`, s0 the caller's stream. late: by call, does the launcher of its kernel have one that is not
+-- early?
+local function c_body(k, kernel_of, argument, late)
   local sp = k.plan
   local seq, offsets, number, numbers = sp.sequence, sp.offsets, streams_of(sp)
   local lines, event, waited, events = {}, {}, waited_for(sp), 0
-  local function stream(n) return number[n] == 0 and "stream" or ("s[%d]"):format(number[n] - 1) end
-  local function add(text) lines[#lines + 1] = text end
+  local function stream(n) return number[n] == 0 and "s0" or ("s[%d]"):format(number[n] - 1) end
+  local function add(text) lines[#lines + 1] = "	code = code ? code : " .. text .. ";" end
+  local function record(n, s) add(("of_driver(event_record(e[%d], %s), \"@RECORD@\")"):format(n, s)) end
+  local function wait(s, n) add(("of_driver(stream_wait(%s, e[%d], 0), \"@WAIT@\")"):format(s, n)) end
   if numbers > 0 then
     events = 1
-    add "	error = record(e[0], stream);"
-    for i = 1, numbers do add(("	error = error ? error : wait(s[%d], e[0], 0);"):format(i - 1)) end
-    add("	if (error)\n		failure = \"an event could not be recorded\";")
+    record(0, "s0")
+    for i = 1, numbers do wait(("s[%d]"):format(i - 1), 0) end
   end
   for _, c in ipairs(sp.calls) do
-    for _, other in ipairs(c.after) do
-      add(("	error = error ? error : wait(%s, e[%d], 0);"):format(stream(c.stream), event[other]))
-    end
-    local list = {}
+    for _, other in ipairs(c.after) do wait(stream(c.stream), event[other]) end
+    local list = {stream(c.stream)}
     for _, a in ipairs(arguments(seq, c.name, {"input", "output"})) do
       local at = bytes_of(a.own.dtype, a.offset)
-      local base = offsets[a.tensor] and ("t + %d"):format(offsets[a.tensor] + at)
-        or at > 0 and ("(%schar *)%s + %d"):format(a.own.role == "input" and "const " or "", identifier(a.tensor), at) or identifier(a.tensor)
-      list[#list + 1] = base
+      local base = offsets[a.tensor] and ("t + %d"):format(offsets[a.tensor] + at) or ("a[%d]"):format(argument[a.tensor])
+      if at > 0 and not offsets[a.tensor] then base = ("(const char *)%s + %d"):format(base, at) end
+      list[#list + 1] = a.own.role == "output" and not offsets[a.tensor] and ("(void *)(uintptr_t)(%s)"):format(base) or base
     end
-    local kernel = kernel_of[c.name]
-    add(("	if (!error && (error = %s_launch(%s, %s)) != 0)\n		failure = %s_error();"):format(kernel,
-      numbers > 0 and "(void *)" .. stream(c.stream) or "stream", table.concat(list, ", "), kernel))
+    add(("of_kernel(%s_launch%s(%s),\n		%s_error())"):format(kernel_of[c.name], late[c.name] and not c.early and "_late" or "",
+      table.concat(list, ", "), kernel_of[c.name]))
     if waited[c.name] then
       event[c.name] = events
-      add(("	error = error ? error : record(e[%d], %s);"):format(events, stream(c.stream)))
+      record(events, stream(c.stream))
       events = events + 1
     end
   end
   for i = 1, numbers do
-    add(("	error = error ? error : record(e[%d], s[%d]);"):format(events, i - 1))
-    add(("	error = error ? error : wait(stream, e[%d], 0);"):format(events))
+    record(events, ("s[%d]"):format(i - 1))
+    wait("s0", events)
     events = events + 1
   end
   return table.concat(lines, "\n"), numbers, math.max(events, 1)
 end
 
-local function python_body(k, module_of)
+local function python_body(k, module_of, late)
   local sp = k.plan
   local seq, offsets, shapes, lines = sp.sequence, sp.offsets, {}, {}
   local number, numbers = streams_of(sp)
@@ -361,7 +408,8 @@ local function python_body(k, module_of)
     local inputs, outs = {}, {}
     for i, a in ipairs(arguments(seq, c.name, {"input"})) do inputs[i] = value(a) end
     for i, a in ipairs(arguments(seq, c.name, {"output"})) do outs[i] = value(a) end
-    local call = ("%s.run(%s, out=(%s,))"):format(module_of[c.name], table.concat(inputs, ", "), table.concat(outs, ", "))
+    local call = ("%s.run(%s, out=(%s,)%s)"):format(module_of[c.name], table.concat(inputs, ", "), table.concat(outs, ", "),
+      late[c.name] and not c.early and ", early=False" or "")
     if numbers == 0 then
       add(call)
     else
@@ -416,7 +464,7 @@ local function export(k, dir, given)
   end
   local name = identifier(o.name or seq.name)
   if not name:find "^[%a_]" then raise(("export: %s cannot be the name of a module"):format(show(name))) end
-  local paths, made, kernel_of, kernels = {}, {}, {}, {}
+  local paths, made, kernel_of, kernels, late = {}, {}, {}, {}, {}
   for i, call in ipairs(core.sequence_call_names(seq)) do
     local kernel = k.kernels[i]
     if not made[kernel] then
@@ -424,11 +472,13 @@ local function export(k, dir, given)
       kernels[#kernels + 1] = made[kernel]
       for _, path in ipairs(core.export(kernel, dir, made[kernel])) do paths[#paths + 1] = path end
     end
-    kernel_of[call] = made[kernel]
+    kernel_of[call], late[call] = made[kernel], core.exported_early(kernel)
   end
   local tensors, tl = seq.tensors, sp:simulate()
   local given_tensors, all = of_role(tensors, "input", "state"), of_role(tensors, "input", "state", "output")
-  local calls, streams, events = c_body(k, kernel_of)
+  local argument = {}
+  for i, t in ipairs(all) do argument[t.name] = i - 1 end
+  local calls, streams, events = c_body(k, kernel_of, argument, late)
   local hip = k.target == "hip"
   local function tuples(list)
     return joined(list, function(t)
@@ -438,7 +488,9 @@ local function export(k, dir, given)
   local words = {
     NAME = name, SEQUENCE = seq.name, DEVICE = sp.device.name, BYTES = ("%d"):format(math.max(sp.arena_bytes, 256)),
     STREAM = hip and "ihipStream_t" or "CUstream_st", FORKED = streams > 0, LINEAR = streams == 0,
-    STREAMS = ("%d"):format(streams), EVENTS = ("%d"):format(events), LIBRARY = hip and "libamdhip64.so.6" or "libcuda.so.1",
+    STREAMS = ("%d"):format(streams), EVENTS = ("%d"):format(events), 
+    LIBRARIES = hip and '"libamdhip64.so.7", "libamdhip64.so.6", "/opt/rocm/lib/libamdhip64.so"'
+      or '"libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"',
     CURRENT = hip and "hipGetDevice" or "cuCtxGetDevice", CREATESTREAM = hip and "hipStreamCreateWithFlags" or "cuStreamCreate",
     DESTROYSTREAM = hip and "hipStreamDestroy" or "cuStreamDestroy_v2",
     CREATEEVENT = hip and "hipEventCreateWithFlags" or "cuEventCreate", DESTROYEVENT = hip and "hipEventDestroy" or "cuEventDestroy_v2",
@@ -446,14 +498,18 @@ local function export(k, dir, given)
     SOURCES = name .. ".c " .. joined(kernels, function(x) return x .. ".c" end, " "),
     INCLUDES = joined(kernels, function(x) return ("#include \"%s.h\""):format(x) end, "\n"),
     ARGUMENTS = joined(all, function(t)
-      return ("	%svoid *%s,		/* %s, %s */"):format(t.role == "input" and "const " or "", identifier(t.name), t.role, ("%s {%s}"):format(
+      return ("	%svoid *d_%s,		/* %s, %s */"):format(t.role == "input" and "const " or "", identifier(t.name), t.role, ("%s {%s}"):format(
         t.dtype, table.concat(t.shape, ", ")))
     end, "\n"),
+    PARAMETERLIST = joined(all, function(t)
+      return ("	%svoid *d_%s,"):format(t.role == "input" and "const " or "", identifier(t.name))
+    end, "\n"),
+    ARGUMENTNAMES = joined(all, function(t) return ("%q"):format(t.name) end),
+    ARGUMENTLIST = joined(all, function(t) return "d_" .. identifier(t.name) end),
     LOADS = joined(kernels, function(x)
-      return ("	if (!error && (error = %s_load(device)) != 0)\n		failure = %s_error();"):format(x, x)
+      return ("	code = code ? code : of_kernel(%s_load(device), %s_error());"):format(x, x)
     end, "\n"),
     UNLOADS = joined(kernels, function(x) return ("	%s_unload(device);"):format(x) end, "\n"),
-    CALLS = calls,
     PARAMETERS = joined(given_tensors, function(t) return python(t.name) end),
     TUPLE = joined(given_tensors, function(t) return python(t.name) .. "," end, " "),
     RESULTS = joined(of_role(tensors, "output"), function(t) return python(t.name) end),
@@ -462,8 +518,9 @@ local function export(k, dir, given)
     MODULES = joined(kernels, function(x) return x .. "," end, " "),
     FLOPS = ("%d"):format(tl.flops // 1 | 0), ACCESSED = ("%d"):format(tl.bytes // 1 | 0),
     INPUTS = tuples(of_role(tensors, "input")), STATES = tuples(of_role(tensors, "state")), OUTPUTS = tuples(of_role(tensors, "output")),
-    BODY = python_body(k, kernel_of),
+    BODY = python_body(k, kernel_of, late),
   }
+  words.CALLS = fill(calls .. "\n", words):sub(1, -2)
   local outs = of_role(tensors, "output")
   words.OUTS = #outs > 0 and ("    %s, = out"):format(joined(outs, function(t) return python(t.name) end)) or ""
   write(dir, name .. ".h", fill(header, words), paths)

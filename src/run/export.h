@@ -26,6 +26,10 @@ NODISCARD enum err_code export_gpu(const struct built *b, const char *name, stru
 	struct export_set *out, struct err *e);
 void export_host(const struct built *b, const char *name, struct arena *a, struct export_set *out);
 
+/* Do the exported launchers of a kernel have two functions, of which one launches it while what is in front of it in the stream runs, and
+ * the other does not? */
+bool export_launches_early(const struct built *b);
+
 /* Write all files into `dir`, which is made with its parents if it is missing. An existing file is replaced completely
  * or stays. ERR_IO names the path. */
 NODISCARD enum err_code export_write(const struct export_set *set, const char *dir, struct arena *a, struct err *e);

@@ -146,6 +146,9 @@ static void python_words(struct export_kit *k)
 	export_word(k, "CALL", parameters.text);
 	export_word(k, "ADDRESSES", by_address ? export_named(k, python_addresses) : "");
 	export_word(k, "TUPLE", k->ninputs == 1 ? arena_strf(k->a, "%s,", tuple.text) : tuple.text);
+	export_word(k, "EARLY_PARAMETER", k->early ? ", early=True" : "");
+	export_word(k, "EARLY_NAME", k->early ? ", early" : "");
+	export_word(k, "EARLY_GIVEN", k->early ? ", 1 if early else 0" : "");
 	export_word(k, "PARAMETERS", arena_strf(k->a, "%s%s*, out=None", parameters.text, k->ninputs ? ", " : ""));
 	export_word(k, "INPUTS", python_tensors(k, 0, k->ninputs));
 	export_word(k, "OUTPUTS", python_tensors(k, k->ninputs, k->noutputs));
@@ -400,6 +403,9 @@ static void c_words(struct export_kit *k, const struct export_tables *t)
 	export_word(k, "C_PARAMETERS", c_parameters(k, ")", false));
 	export_word(k, "C_ARGUMENTS", c_parameters(k, ");", true));
 	export_word(k, "C_TUPLE", tuple.text);
+	export_word(k, "C_EARLY", k->early ? ", int early" : "");
+	export_word(k, "C_FIRST_EARLY", k->early ? ", early" : "");
+	export_word(k, "C_PHASE_EARLY", k->early ? ", i > 0 || early" : "");
 	export_word(k, "TENSORBYTES", bytes.text);
 	export_word(k, "SOURCES", sources.text);
 	export_word(k, "FIRSTSOURCE", arena_strf(k->a, "%s%s", export_stem(k, 0), k->names->source));

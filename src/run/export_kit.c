@@ -23,7 +23,7 @@ const char *export_python_name(struct arena *a, const char *name)
 	static const char *const words[] = { "False", "None", "True", "and", "as", "assert", "async", "await", "break",
 		"class", "continue", "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if",
 		"import", "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while",
-		"with", "yield", "_addresses", "_call", "out", "sizes", "torch" };
+		"with", "yield", "_addresses", "_call", "early", "out", "sizes", "torch" };
 
 	return listed(name, words, LEN(words)) ? arena_strf(a, "%s_", name) : name;
 }
@@ -106,6 +106,11 @@ const char *export_shape(const struct export_kit *k, int tensor)
 
 /* files -------------------------------------------------------------------- */
 
+bool export_launches_early(const struct built *b)
+{
+	return b->backend == BACKEND_CUDA && b->phases[0].source.waits;
+}
+
 void export_begin(struct export_kit *k, const struct built *b, const char *name,
 	struct arena *a, struct export_set *out)
 {
@@ -114,7 +119,7 @@ void export_begin(struct export_kit *k, const struct built *b, const char *name,
 
 	*out = (struct export_set){ .files = { 0 } };
 	*k = (struct export_kit){ .a = a, .plan = plan, .p = p, .out = out, .hip = b->backend == BACKEND_HIP,
-		.early = b->backend == BACKEND_CUDA && b->phases[0].source.waits };
+		.early = export_launches_early(b) };
 	k->name = identifier(a, name ? name : p->name);
 	for (int i = 0; i < p->axes.n; i++) {
 		const struct axis *x = &p->axes.v[i];
@@ -277,7 +282,7 @@ const char *export_size_parameters(const struct export_kit *k)
 void export_size_words(struct export_kit *k)
 {
 	struct buf tuple = buf_new(k->a), ranges = buf_new(k->a), text = buf_new(k->a), by = buf_new(k->a);
-	struct buf python = buf_new(k->a), load = buf_new(k->a), likes = buf_new(k->a);
+	struct buf python = buf_new(k->a), load = buf_new(k->a), likes = buf_new(k->a), names = buf_new(k->a);
 
 	for (int i = 0; i < k->nsizes; i++) {
 		const struct axis *x = &k->p->axes.v[k->sizes[i]];
@@ -286,6 +291,8 @@ void export_size_words(struct export_kit *k)
 		buf_printf(&tuple, "%ssize_%s", i ? ", " : "", like ? like : x->name);
 		buf_printf(&ranges, "%s{ \"%s\", %lld, %lld }", i ? ", " : "", x->name, (long long)x->size,
 			(long long)x->multiple);
+		if (!like)
+			buf_printf(&names, "%ssize_%s", i ? ", " : "", x->name);
 		if (!like)
 			buf_printf(&text, "%s%s from 1 to %lld", i ? "; " : "", x->name, (long long)x->size);
 		buf_printf(&likes, "%s{ \"%s\", %lld, %lld, %d }", i ? ", " : "", x->name, (long long)x->size,
@@ -314,6 +321,7 @@ void export_size_words(struct export_kit *k)
 	export_word(k, "LOADSIZES", load.text);
 	export_integer(k, "NSIZES", k->nsizes);
 	export_word(k, "SIZETUPLE", tuple.text);
+	export_word(k, "SIZENAMES", names.text);
 	export_word(k, "RANGES", ranges.text);
 	export_word(k, "RANGESLIKE", likes.text);
 	export_word(k, "RANGETEXT", text.text);

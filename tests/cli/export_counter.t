@@ -146,7 +146,7 @@ X, Z = tensor(k.INPUTS[0], 1), tensor(k.OUTPUTS[0], 2)
 torch.NEW[50, 128] = 0x50000
 
 def launch(stream):
-    torch._Stream.cuda_stream = stream
+    torch.cuda._stream.cuda_stream = stream
     k.run(X, out=Z)
 
 launch(0x10)

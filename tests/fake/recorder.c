@@ -52,6 +52,8 @@ static struct {
 } memories[MEMORIES_MOST];		/* at 0: free */
 static char maps[MAPS_MOST][MAP_TEXT];
 static int nfunctions, nmaps, context_of_mine, modules, contexts;
+/* Stream number n, from 1, is at n times 0x1000, event number n at n times 0x100000; those made and not destroyed are counted. */
+static int streams_made, streams_left, events_made, events_left;
 #ifndef CURRENT_AT_FIRST
 #define CURRENT_AT_FIRST 0		/* CUDA's threads have no context until they take one */
 #endif
@@ -134,6 +136,8 @@ static void put_left(void)
 	for (int i = 0; i < MEMORIES_MOST; i++)
 		if (memories[i].at)
 			fprintf(record(), ", %zu bytes", memories[i].bytes);
+	if (streams_left || events_left)
+		fprintf(record(), ", %d streams, %d events", streams_left, events_left);
 	fprintf(record(), " left\n");
 }
 
@@ -240,6 +244,68 @@ int cuStreamIsCapturing(struct CUstream_st *stream, int *status)
 {
 	(void)stream;
 	*status = getenv("RECORDER_CAPTURING") != NULL;
+	return 0;
+}
+
+/* ---- streams and events ---- */
+
+int cuStreamCreate(struct CUstream_st **stream, unsigned flags)
+{
+	int code = fails("cuStreamCreate");
+
+	if (code || !current || flags != CUDA_STREAM_NON_BLOCKING)
+		return code ? code : !current ? 201 : CUDA_INVALID_VALUE;
+	*stream = (struct CUstream_st *)(uintptr_t)(0x1000 * ++streams_made);
+	streams_left++;
+	return 0;
+}
+
+int cuStreamDestroy_v2(struct CUstream_st *stream)
+{
+	(void)stream;
+	streams_left--;
+	return contexts ? 0 : 201;
+}
+
+int cuEventCreate(struct CUevent_st **event, unsigned flags)
+{
+	int code = fails("cuEventCreate");
+
+	if (code || !current || flags != 2)	/* without times */
+		return code ? code : !current ? 201 : CUDA_INVALID_VALUE;
+	*event = (struct CUevent_st *)(uintptr_t)(0x100000 * ++events_made);
+	events_left++;
+	return 0;
+}
+
+int cuEventDestroy_v2(struct CUevent_st *event)
+{
+	(void)event;
+	events_left--;
+	return contexts ? 0 : 201;
+}
+
+static int event_number(struct CUevent_st *event)
+{
+	return (int)((uintptr_t)event / 0x100000);
+}
+
+int cuEventRecord(struct CUevent_st *event, struct CUstream_st *stream)
+{
+	int code = fails("cuEventRecord");
+
+	if (!code)
+		fprintf(record(), "record event %d on 0x%llx\n", event_number(event), (unsigned long long)(uintptr_t)stream);
+	return code;
+}
+
+int cuStreamWaitEvent(struct CUstream_st *stream, struct CUevent_st *event, unsigned flags)
+{
+	int code = fails("cuStreamWaitEvent");
+
+	if (code || flags)
+		return code ? code : CUDA_INVALID_VALUE;
+	fprintf(record(), "wait on 0x%llx for event %d\n", (unsigned long long)(uintptr_t)stream, event_number(event));
 	return 0;
 }
 
@@ -397,9 +463,10 @@ int cuLaunchKernelEx(const struct cuda_launch_config *c, struct CUfunc_st *f, vo
 {
 	int code = fails("cuLaunchKernelEx");
 
-	if (code || c->nattributes != 1 || c->attributes->id != CUDA_LAUNCH_EARLY || c->attributes->value.early != 1)
+	if (code || c->nattributes > 1 ||
+	    (c->nattributes && (c->attributes->id != CUDA_LAUNCH_EARLY || c->attributes->value.early != 1)))
 		return code ? code : CUDA_INVALID_VALUE;
-	return launch(f, c->grid, c->block, c->smem, c->stream, " early", params, extra);
+	return launch(f, c->grid, c->block, c->smem, c->stream, c->nattributes ? " early" : "", params, extra);
 }
 
 /* ---- the compiler ---- */

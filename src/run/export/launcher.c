@@ -540,12 +540,14 @@ void @NAME@_unload(int device)
 @COUNTED@	return 0;
 @COUNTED@}
 @COUNTED@
-/* at: addresses of all tensors. */
-@TABLED@static int launch_phase(struct loaded *l, int i, struct CUstream_st *stream, uint64_t *at)
+@LATE@/* at: addresses of all tensors. */
+@EARLY@/* at: addresses of all tensors. early: may it begin while what is in front of it runs? It waits in the kernel until that has
+@EARLY@ * ended: that is "programmatic stream serialization". */
+@TABLED@static int launch_phase(struct loaded *l, int i, struct CUstream_st *stream, uint64_t *at@C_EARLY@)
 @COUNTED@static int launch_phase(struct loaded *l, uint64_t counter, int i, struct CUstream_st *stream,
-@COUNTED@	uint64_t *at)
+@COUNTED@	uint64_t *at@C_EARLY@)
 @ANY@static int launch_phase(struct loaded *l, const struct tiles *t, const int *given, int i,
-@ANY@	struct CUstream_st *stream, uint64_t *at)
+@ANY@	struct CUstream_st *stream, uint64_t *at@C_EARLY@)
 {
 	const struct phase *p = &phases[i];
 @COUNTED@	uint64_t number = counter + (uint64_t)i * sizeof(int);
@@ -584,11 +586,9 @@ void @NAME@_unload(int device)
 @ANY@			break;
 		}
 	}
-@EARLY@	/* It may begin while what is in front of it runs, and waits in the kernel until that has ended:
-@EARLY@	 * that is "programmatic stream serialization". */
-@EARLY@	struct launch_attribute early = { .id = LAUNCH_EARLY, .value.early = 1 };
+@EARLY@	struct launch_attribute attribute = { .id = LAUNCH_EARLY, .value.early = 1 };
 @EARLY@	struct launch_config config = { .grid = { @BLOCKS@, 1, 1 }, .block = { p->threads, 1, 1 },
-@EARLY@		.shared = p->shared, .stream = stream, .attributes = &early, .nattributes = 1 };
+@EARLY@		.shared = p->shared, .stream = stream, .attributes = &attribute, .nattributes = (unsigned)early };
 @EARLY@
 @EARLY@	TRY(cuLaunchKernelEx, &config, l->function[i], params, NULL);
 @LATE@	TRY(cuLaunchKernel, l->function[i], @BLOCKS@, 1, 1, p->threads, 1, 1, p->shared, stream,
@@ -596,10 +596,10 @@ void @NAME@_unload(int device)
 	return 0;
 }
 
-@TABLED@static int launch_all(struct loaded *l, struct CUstream_st *stream, uint64_t *at)
-@COUNTED@static int launch_all(struct loaded *l, uint64_t counter, struct CUstream_st *stream, uint64_t *at)
+@TABLED@static int launch_all(struct loaded *l, struct CUstream_st *stream, uint64_t *at@C_EARLY@)
+@COUNTED@static int launch_all(struct loaded *l, uint64_t counter, struct CUstream_st *stream, uint64_t *at@C_EARLY@)
 @ANY@static int launch_all(struct loaded *l, const struct tiles *tiles, const int *sizes,
-@ANY@	struct CUstream_st *stream, uint64_t *at)
+@ANY@	struct CUstream_st *stream, uint64_t *at@C_EARLY@)
 {
 	int code = 0;
 
@@ -608,9 +608,9 @@ void @NAME@_unload(int device)
 @ANY@		TRY(cuMemAllocAsync, &at[t], times_sizes(tensor_bytes[t], tensor_by[t], sizes),
 @ANY@			stream);
 	for (int i = 0; i < PHASES && !code; i++)
-@TABLED@		code = launch_phase(l, i, stream, at);
-@COUNTED@		code = launch_phase(l, counter, i, stream, at);
-@ANY@		code = launch_phase(l, tiles, sizes, i, stream, at);
+@TABLED@		code = launch_phase(l, i, stream, at@C_PHASE_EARLY@);
+@COUNTED@		code = launch_phase(l, counter, i, stream, at@C_PHASE_EARLY@);
+@ANY@		code = launch_phase(l, tiles, sizes, i, stream, at@C_PHASE_EARLY@);
 	return code;
 }
 
@@ -631,7 +631,8 @@ void @NAME@_unload(int device)
 @ANY@	return find_tiles(&loaded[device], sizes) ? 0 : add_tiles(&loaded[device], sizes, &tiles);
 @ANY@}
 @ANY@
-int @NAME@_launch(struct CUstream_st *stream,
+@EARLY@static int launch(int early, struct CUstream_st *stream,
+@LATE@int @NAME@_launch(struct CUstream_st *stream,
 @C_PARAMETERS@
 {
 	const void *const arguments[ARGUMENTS] = { @C_TUPLE@ };
@@ -655,7 +656,7 @@ int @NAME@_launch(struct CUstream_st *stream,
 			return -1;
 		}
 	}
-@TABLED@	code = launch_all(&loaded[device], stream, at);
+@TABLED@	code = launch_all(&loaded[device], stream, at@C_FIRST_EARLY@);
 @COUNTED@	code = find_counter(&loaded[device], stream, &counter);
 @COUNTED@	if (!code && !counter) {
 @COUNTED@		TRY(cuMemAllocAsync, &alone, PHASES * sizeof(int), stream);
@@ -663,16 +664,30 @@ int @NAME@_launch(struct CUstream_st *stream,
 @COUNTED@		code = cu.cuMemsetD32Async(alone, 0, PHASES, stream);
 @COUNTED@		code = code ? failed("cuMemsetD32Async", code) : 0;
 @COUNTED@	}
-@COUNTED@	code = code ? code : launch_all(&loaded[device], counter, stream, at);
+@COUNTED@	code = code ? code : launch_all(&loaded[device], counter, stream, at@C_FIRST_EARLY@);
 @COUNTED@	if (alone)
 @COUNTED@		cu.cuMemFreeAsync(alone, stream);
 @ANY@	code = check_sizes(sizes) ? -1 : launch_tiles(&loaded[device], sizes, stream, &tiles);
-@ANY@	code = code ? code : launch_all(&loaded[device], tiles, sizes, stream, at);
+@ANY@	code = code ? code : launch_all(&loaded[device], tiles, sizes, stream, at@C_FIRST_EARLY@);
 	for (int t = ARGUMENTS; t < TENSORS; t++)
 		if (at[t])
 			cu.cuMemFreeAsync(at[t], stream);
 	return code;
 }
+@EARLY@
+@EARLY@int @NAME@_launch(struct CUstream_st *stream,
+@EARLY@@C_PARAMETERS@
+@EARLY@{
+@EARLY@@FIXED@	return launch(1, stream, @C_TUPLE@);
+@EARLY@@ANY@	return launch(1, stream, @C_TUPLE@, @SIZENAMES@);
+@EARLY@}
+@EARLY@
+@EARLY@int @NAME@_launch_late(struct CUstream_st *stream,
+@EARLY@@C_PARAMETERS@
+@EARLY@{
+@EARLY@@FIXED@	return launch(0, stream, @C_TUPLE@);
+@EARLY@@ANY@	return launch(0, stream, @C_TUPLE@, @SIZENAMES@);
+@EARLY@}
 
 /* ---- tiles and binaries --------------------------------------------------------- */
 

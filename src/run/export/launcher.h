@@ -40,9 +40,14 @@ int @NAME@_load(int device);
 @ANY@ * The first launch with sizes that have other numbers of tiles makes lists of the tiles, which stay
 @ANY@ * until unload, and may wait for the device (cuMemAlloc). @NAME@_prepare does it before; a launch
 @ANY@ * that is captured fails unless that was done.
-@TEMPNOTE@ */
+@TEMPNOTE@@EARLY@ * The kernel may begin while what is in front of it in the stream runs, and waits itself until that has ended.
+ */
 int @NAME@_launch(struct CUstream_st *stream,
 @C_ARGUMENTS@
+@EARLY@
+@EARLY@/* The same, but it begins when what is in front of it in the stream has ended. */
+@EARLY@int @NAME@_launch_late(struct CUstream_st *stream,
+@EARLY@@C_ARGUMENTS@
 
 @ANY@/* Make what launches with these sizes need, on the device that is current in this thread. */
 @ANY@int @NAME@_prepare(@C_SIZES@);

@@ -36,15 +36,16 @@ INPUTS = (@INPUTS@)
 OUTPUTS = (@OUTPUTS@)
 
 
-@FIXED@def run(@PARAMETERS@):
-@ANY@def run(@PARAMETERS@, sizes=None):
+@FIXED@def run(@PARAMETERS@@EARLY_PARAMETER@):
+@ANY@def run(@PARAMETERS@, sizes=None@EARLY_PARAMETER@):
     """Launch the kernel, return its output (several: a tuple of them, as OUTPUTS has them).
 
     out: where to put it: a tensor (several: a tuple of them). New ones otherwise.
 @ANY@    sizes: {"@FIRSTSIZE@": 64}, of axes that no input has.
+@EARLY@    early: may it begin while what is in front of it on the stream runs? It waits itself until that has ended.
     """
-@FIXED@    return _call((@TUPLE@), out)@ADDRESSES@
-@ANY@    return _call((@TUPLE@), out, sizes or {})
+@FIXED@    return _call((@TUPLE@), out@EARLY_GIVEN@)@ADDRESSES@
+@ANY@    return _call((@TUPLE@), out, sizes or {}@EARLY_GIVEN@)
 
 
 @FIXED@def load(device=None):
@@ -102,8 +103,8 @@ if _raw_stream is None:
         return torch.cuda.current_stream(index).cuda_stream
 
 
-@FIXED@def _call(inputs, out):
-@ANY@def _call(inputs, out, given):
+@FIXED@def _call(inputs, out@EARLY_NAME@):
+@ANY@def _call(inputs, out, given@EARLY_NAME@):
     index = inputs[0].get_device() if inputs and isinstance(inputs[0], torch.Tensor) else None
 @FIXED@    if not _fit(inputs, INPUTS, index):
 @FIXED@        _refuse(inputs, INPUTS)
@@ -130,10 +131,10 @@ if _raw_stream is None:
     if _TEMPS:
         tensors += tuple([torch.empty(t.shape, dtype=t.dtype, device=device.device) for t in @TEMPS_AT@])
     if torch.cuda.current_device() == index:
-        device.launch(tuple([x.data_ptr() for x in tensors])@SIZES_TOO@)
+        device.launch(tuple([x.data_ptr() for x in tensors])@SIZES_TOO@@EARLY_NAME@)
     else:
         with torch.cuda.device(index):
-            device.launch(tuple([x.data_ptr() for x in tensors])@SIZES_TOO@)
+            device.launch(tuple([x.data_ptr() for x in tensors])@SIZES_TOO@@EARLY_NAME@)
     return outputs[0] if len(outputs) == 1 else outputs
 
 
@@ -376,8 +377,8 @@ class _Device:
             raise RuntimeError(f"{NAME}: {function} on cuda:{self.index}: "
                                f"{(text.value or b'error').decode()} ({code})")
 
-@FIXED@    def launch(self, addresses):
-@ANY@    def launch(self, addresses, sizes):
+@FIXED@    def launch(self, addresses@EARLY_NAME@):
+@ANY@    def launch(self, addresses, sizes@EARLY_NAME@):
         """Addresses: of all tensors, by number. torch's current device is this one."""
 @TABLED@        ready = self.ready.get(addresses)
 @TABLED@        if ready is None:
@@ -400,7 +401,8 @@ class _Device:
 @LATE@                         stream, args, _none)
 @EARLY@        launch = self.cuda.cuLaunchKernelEx
 @EARLY@        for function, grid, threads, smem, args in ready:
-@EARLY@            config = ctypes.byref(_Config(grid, threads, smem, stream, _early_at, 1))
+@EARLY@            config = ctypes.byref(_Config(grid, threads, smem, stream, _early_at, early))
+@EARLY@            early = 1
 @EARLY@            if launch(config, function, args, _none):
 @EARLY@                self._do("cuLaunchKernelEx", config, function, args, _none)
 

@@ -1,0 +1,293 @@
+# sk:export. The launcher in C and the module for torch really run, on a driver that records its calls (tests/fake/recorder.c): launches
+# are compared with what was lowered, and what streams wait for with the plan.
+. tests/lib.sh
+
+. tests/fake/recorder.sh
+warn='-std=c11 -Wall -Wextra -Wpedantic -Werror -O1'
+
+# Two layers of two products, on one stream; and products on three streams, of rows of tensors and a state that is written in part.
+cat >"$T/plans.lua" <<'E'
+local gemm, plans = mr.examples.gemm, {}
+
+-- Of each call a plan with an engine that copies in and out, so that kernels of one name have parameters of the same kinds.
+local function planned(seq)
+  local sp = mr.sequence_plan(seq, "h200")
+  for _, c in ipairs(sp.calls) do
+    local plan = mr.plan(seq:program(c.name):graph{tile = {m = 64, n = 32, k = 32}}, "h200")
+    plan:lane("p0", {warps = 1})
+    plan:lane("c0", {warps = 4})
+    plan:buffers{a = 2, b = 2}
+    for _, t in ipairs(plan.tasks) do
+      local load = t.kind == "load"
+      plan:append(t.name, {lane = load and "p0" or "c0", seu = (load or t.kind == "store") and "tma" or t.kind == "mma" and "tensor" or "cuda"})
+    end
+    plan:fill_waits()
+    sp:use(c.name, plan)
+  end
+  sp:arena()
+  return sp
+end
+
+function plans.line()
+  local seq = mr.sequence("two_layers", function(s)
+    local m, d, f = s:sizes("m", "d", "f")
+    local x, w1, w2 = s:input("x", {m, d}), s:input("class", {f, d}), s:input("w2", {d, f})
+    local h, g, i = s:temp("h", {m, f}), s:temp("g", {m, d}), s:temp("i", {m, f})
+    local y = s:output("y", {m, d})
+    s:call("up", gemm{m = m, n = f, k = d}, {A = x, B = w1, C = h})
+    s:call("down", gemm{m = m, n = d, k = f}, {A = h, B = w2, C = g})
+    s:call("up2", gemm{m = m, n = f, k = d}, {A = g, B = w1, C = i})
+    s:call("down2", gemm{m = m, n = d, k = f}, {A = i, B = w2, C = y})
+  end){m = 64, d = 32, f = 64}
+  local sp = planned(seq)
+  sp:launch("up2", {early = false})
+  return sp
+end
+
+function plans.forked()
+  local seq = mr.sequence("forked", function(s)
+    local x, w, t = s:input("x", {64, 32}), s:input("w", {3, 32, 32}), s:state("s", {3, 64, 32})
+    local a, b, y = s:temp("e", {64, 32}), s:temp("b", {128, 32}), s:output("y", {64, 32})
+    s:call("left", gemm{m = 64, n = 32, k = 32}, {A = x, B = w:rows(0, 1), C = t:rows(1, 1)})
+    s:call("right", gemm{m = 64, n = 32, k = 32}, {A = x, B = w:rows(1, 1), C = a})
+    s:call("more", gemm{m = 64, n = 32, k = 32}, {A = a, B = w:rows(2, 1), C = b:rows(64, 64)})
+    s:call("third", gemm{m = 64, n = 32, k = 32}, {A = x, B = w:rows(2, 1), C = t:rows(2, 1)})
+    s:call("last", gemm{m = 64, n = 32, k = 32}, {A = b:rows(64, 64), B = w:rows(2, 1), C = y})
+  end)()
+  local sp = planned(seq)
+  sp:launch("right", {stream = 3, early = false})
+  sp:launch("more", {stream = 3})
+  sp:launch("third", {stream = 5, early = false})
+  sp:launch("last", {stream = 0, early = false, after = {"more"}})
+  return sp
+end
+
+return plans
+E
+cat >"$T/export.lua" <<'E'
+-- export.lua PLAN DIR NAME: export, and write to DIR/want the launches that the driver should get in order, on tensors at 0x100000, 0x200000,
+-- ... (inputs, states, outputs) and temporaries from 0x9000000 on; to DIR/pairs the pairs of calls that the plan orders.
+local name, dir, as = ...
+local core = require "millrace.core"
+local sp = dofile(arg[0]:match "^(.*/)" .. "plans.lua")[name]()
+assert(sp:check())
+for _, path in ipairs(sp:compile{target = "cuda"}:export(dir, {name = as})) do print(path) end
+local seq, element, swizzle = sp.sequence, {bf16 = 9}, {[0] = 0, [32] = 1, [64] = 2, [128] = 3}
+local base, n, plans, streams, nstreams = {}, 0, {}, {[0] = 0x77}, 0
+for _, role in ipairs{"input", "state", "output"} do
+  for _, t in ipairs(seq.tensors) do
+    if t.role == role then
+      n = n + 1
+      base[t.name] = n * 0x100000
+    end
+  end
+end
+for t, at in pairs(sp.offsets) do base[t] = 0x9000000 + at end
+for i, call in ipairs(core.sequence_call_names(seq)) do plans[call] = core.sequence_plans(sp)[i] end
+
+local want <close>, kinds, before, order = io.open(dir .. "/want", "w"), {}, {}, {}
+for _, c in ipairs(sp.calls) do
+  if not streams[c.stream] then
+    nstreams = nstreams + 1
+    streams[c.stream] = nstreams * 0x1000
+  end
+  local address, dtype = {}, {}
+  for _, x in ipairs(core.sequence_args(seq, c.name)) do address[x.own] = ("0x%x"):format(base[x.tensor] + 2 * x.offset) end
+  for _, t in ipairs(seq:program(c.name).tensors) do dtype[t.name] = t.dtype end
+  local lowered = core.lower(plans[c.name], "cuda")
+  assert(#lowered == 1)
+  local s = lowered[1]
+  local words = {("launch %s grid %d 1 1 block %d 1 1 shared %d stream 0x%x%s:"):format(s.entry, s.blocks, s.threads, s.shared_bytes,
+    streams[c.stream], c.early and " early" or "")}
+  local kind = s.entry .. "="
+  for _, p in ipairs(s.params) do
+    kind = kind .. (p.kind == "map" and "m" or "p")
+    words[#words + 1] = p.kind == "pointer" and address[p.tensor] or
+      (p.kind == "order" or p.kind == "start") and "ints(" .. table.concat(s[p.kind], " ") .. ")" or
+      ("map(element %d at %s dims %s strides %s box %s swizzle %d promotion 2)"):format(element[dtype[p.tensor]], address[p.tensor],
+        table.concat(p.dims, " "), table.concat(p.strides, " ", 2), table.concat(p.box, " "), swizzle[p.swizzle])
+  end
+  assert(not kinds[s.entry] or kinds[s.entry] == kind)
+  kinds[s.entry] = kind
+  want:write(table.concat(words, " "), "\n")
+  -- What must have ended: what is in front of it in its stream, what it waits for, and what those wait for.
+  order[#order + 1] = c.name
+  before[c.name] = {}
+  local function add(other)
+    before[c.name][other] = true
+    for x in pairs(before[other]) do before[c.name][x] = true end
+  end
+  for _, other in ipairs(sp.calls) do
+    if other.name == c.name then break end
+    if other.stream == c.stream then add(other.name) end
+  end
+  for _, other in ipairs(c.after) do add(other) end
+end
+local pairs_file <close> = io.open(dir .. "/pairs", "w")
+for i, x in ipairs(order) do
+  for j, y in ipairs(order) do
+    if before[x][y] then pairs_file:write(j, "<", i, "\n") end
+  end
+end
+local kinds_file <close> = io.open(dir .. "/kinds", "w")
+for _, text in pairs(kinds) do kinds_file:write(text, ";") end
+E
+# Of a log: "i<j" if launch i has ended when launch j begins; "begin" if each launch comes after what was on 0x77 before, "end" if what
+# follows on 0x77 comes after all launches.
+cat >"$T/order.lua" <<'E'
+local done, event, n, begins = {["0x77"] = {[0] = true}}, {}, 0, true
+local function all(from, to) for x in pairs(from) do to[x] = true end end
+for line in io.lines(...) do
+  local number, stream = line:match "^record event (%d+) on (0x%x+)$"
+  if number then
+    event[number] = {}
+    all(done[stream] or {}, event[number])
+  end
+  stream, number = line:match "^wait on (0x%x+) for event (%d+)$"
+  if stream then
+    done[stream] = done[stream] or {}
+    all(event[number], done[stream])
+  end
+  stream = line:match "^launch .* stream (0x%x+)"
+  if stream then
+    n = n + 1
+    done[stream] = done[stream] or {}
+    for i = 1, n do if done[stream][i] then print(i .. "<" .. n) end end
+    begins = begins and done[stream][0]
+    done[stream][n] = true
+  end
+end
+local ends = true
+for i = 0, n do ends = ends and done["0x77"][i] end
+print((begins and "begin" or "no begin") .. (ends and " end" or " no end"))
+E
+on_recorder() { # LOG COMMAND...
+	rm -f "$1"
+	env LD_LIBRARY_PATH="$T" RECORDER_LOG="$1" RECORDER_PARAMS="$(cat "$T"/*/kinds)" "${@:2}"
+}
+launches() { grep '^launch' "$1"; }
+sources() { ls "$1"/*.c; }
+
+line=$T/line forked=$T/forked
+t_cmd 'a sequence is exported' 0 "$MILLRACE" "$T/export.lua" line "$line" chain
+t_is 'as a launcher, a module and two kernels, which two calls each share' "$(tr '\n' ' ' <"$T/out" | sed "s,$line/,,g")" \
+	'chain.c chain.h chain.py chain_down.c chain_down.cu chain_down.cubin chain_down.h chain_down.py chain_up.c chain_up.cu chain_up.cubin chain_up.h chain_up.py '
+t_cmd 'one with three streams' 0 "$MILLRACE" "$T/export.lua" forked "$forked" forked
+for compiler in gcc clang; do
+	for c in "$line/chain.c" "$forked/forked.c"; do
+		command -v $compiler >/dev/null || continue
+		t_cmd "$compiler has nothing to say about ${c##*/}" 0 $compiler $warn -c -o "$T/x.o" "$c"
+	done
+done
+if command -v c++ >/dev/null; then
+	t_cmd 'C++ takes the header' 0 c++ -Wall -Wextra -Wpedantic -Werror -fsyntax-only -x c++ "$line/chain.h"
+fi
+
+# ---- the launcher in C -------------------------------------------------------------------
+
+cat >"$T/main.c" <<'E'
+#include <stdio.h>
+#include HEADER
+
+#define AT(i) ((void *)((i) * 0x100000L))
+
+int main(void)
+{
+	void *stream = (void *)0x77L, *temporaries = AT(0x90);
+	int code = NAME(launch)(stream, ARRAYS, temporaries);
+
+	printf("before loading: %d, %s\n", code, NAME(error)());
+	if ((code = NAME(load)(0)) != 0) {
+		printf("%d, %s\n", code, NAME(error)());
+		return 1;
+	}
+	printf("again: %d\n", NAME(load)(0));
+	code = NAME(launch)(stream, ARRAYS, temporaries);
+	printf("launch: %d %s\n", code, code ? NAME(error)() : "");
+	code = NAME(launch)(stream, ARRAYS, AT(0x90) + 16);
+	printf("crooked: %d, %s\n", code, NAME(error)());
+	code = NAME(launch)(stream, WRONG, temporaries);
+	printf("NULL: %d, %s\n", code, NAME(error)());
+	NAME(unload)(0);
+	NAME(unload)(0);
+	return 0;
+}
+E
+t_ok 'its launcher links' $cc -std=c11 -Wall -Werror -O1 -I"$line" -DHEADER='"chain.h"' -D'NAME(x)=chain_##x' \
+	-DARRAYS='AT(1), AT(2), AT(3), AT(4)' -DWRONG='AT(1), NULL, AT(3), AT(4)' -o "$T/line_main" "$T/main.c" $(sources "$line") -ldl
+t_ok 'that of three streams, too' $cc -std=c11 -Wall -Werror -O1 -I"$forked" -DHEADER='"forked.h"' -D'NAME(x)=forked_##x' \
+	-DARRAYS='AT(1), AT(2), AT(3), AT(4)' -DWRONG='AT(1), AT(2), AT(3) + 8, AT(4)' -o "$T/forked_main" "$T/main.c" \
+	$(sources "$forked") -ldl
+t_cmd 'it runs' 0 on_recorder "$T/log" "$T/line_main"
+t_out 'and says what is wrong' <<'E'
+before loading: -1, chain: chain_up: not loaded on the device that is current: call chain_up_load first
+again: 0
+launch: 0 
+crooked: -1, chain: temporaries: their address is no multiple of 256, or NULL
+NULL: -1, chain: class: its address is no multiple of 16, or NULL
+E
+t_is 'the driver gets what was lowered, early as planned' "$(launches "$T/log")" "$(cat "$line/want")"
+t_like 'nothing is left' "$(tail -1 "$T/log")" '^released: 0 contexts, 0 modules left$'
+t_cmd 'three streams run' 0 on_recorder "$T/log" "$T/forked_main"
+t_out 'and say what is wrong' <<'E'
+before loading: -1, forked: not loaded on the device that is current: call forked_load first
+again: 0
+launch: 0 
+crooked: -1, forked: temporaries: their address is no multiple of 256, or NULL
+NULL: -1, forked: s: its address is no multiple of 16, or NULL
+E
+t_is 'the driver gets what was lowered' "$(launches "$T/log")" "$(cat "$forked/want")"
+t_is 'streams wait as planned' "$("$MILLRACE" "$T/order.lua" "$T/log")" "$(cat "$forked/pairs"; echo begin end)"
+t_like 'nothing is left' "$(tail -1 "$T/log")" '^released: 0 contexts, 0 modules left$'
+
+# fails FUNCTION STATUS MAIN PATTERN: what the driver says of a function
+fails() {
+	t_cmd "$1 fails" "$2" env RECORDER_FAIL="$1=719" bash -c "$(declare -f on_recorder); T='$T'; on_recorder '$T/log' '$T/$3'"
+	t_like 'is said' "$(cat "$T/out")" "$4"
+	[ ! -s "$T/log" ] || t_like 'and nothing is left' "$(tail -1 "$T/log")" '^released: 0 contexts, 0 modules left$'
+}
+fails cuModuleLoadData 1 line_main '719, chain: chain_up: cuModuleLoadData: CUDA_ERROR_719'
+fails cuLaunchKernelEx 0 line_main 'launch: 719 chain: chain_up: cuLaunchKernelEx: CUDA_ERROR_719'
+fails cuStreamCreate 1 forked_main '719, forked: cuStreamCreate failed'
+fails cuEventCreate 1 forked_main '719, forked: cuEventCreate failed'
+fails cuEventRecord 0 forked_main 'launch: 719 forked: cuEventRecord failed'
+fails cuStreamWaitEvent 0 forked_main 'launch: 719 forked: cuStreamWaitEvent failed'
+
+# ---- the module for torch ------------------------------------------------------------------
+
+python=$(command -v python3)
+if [ "$python" ]; then
+	py() { # LOG CODE
+		on_recorder "$1" env PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="tests/fake:$line:$forked" "$python" -c "from modules import refused
+import torch
+def tensors(k):
+    return [torch.Tensor(shape, dtype, (i + 1) * 0x100000) for i, (_, shape, dtype) in enumerate(k.INPUTS + k.STATES + k.OUTPUTS)]
+$2"
+	}
+	t_cmd 'the modules compile' 0 "$python" -m py_compile "$line/chain.py" "$forked/forked.py"
+	t_cmd 'one runs' 0 py "$T/log" "
+import chain
+assert chain.INPUTS == (('x', (64, 32), torch.bfloat16), ('class', (64, 32), torch.bfloat16), ('w2', (32, 64), torch.bfloat16))
+assert chain.STATES == () and chain.OUTPUTS == (('y', (64, 32), torch.bfloat16),)
+assert chain.FLOPS == 4 * 2 * 64 * 32 * 64
+x, w1, w2, y = tensors(chain)
+chain.load()
+torch.NEW[(chain.TEMPORARIES,)] = 0x9000000
+assert chain.run(x, w1, w2, out=y) is y
+torch.NEW[(64, 32)] = 0x400000
+assert chain.run(x, class_=w1, w2=w2).address == 0x400000
+refused(ValueError, 'w2 must be a contiguous tensor of torch.bfloat16 with shape (32, 64)', chain.run, x, w1, w1)
+refused(ValueError, 'y must be a contiguous tensor', chain.run, x, w1, w2, out=torch.Tensor((64, 32), torch.float32, 0))
+refused(ValueError, 'temporaries must be', chain.run, x, w1, w2, temporaries=torch.Tensor((256,), torch.uint8, 0x9000000))
+"
+	t_is 'the driver gets what was lowered, early as planned, each time' "$(launches "$T/log")" "$(cat "$line/want" "$line/want")"
+	t_cmd 'three streams run' 0 py "$T/log" "
+import forked
+x, w, s, y = tensors(forked)
+forked.load(0)
+assert forked.run(x, w, s_=s, out=(y,), temporaries=torch.Tensor((forked.TEMPORARIES,), torch.uint8, 0x9000000)) is y
+"
+	t_is 'the driver gets what was lowered' "$(launches "$T/log")" "$(cat "$forked/want")"
+	t_is 'streams wait as planned' "$("$MILLRACE" "$T/order.lua" "$T/log")" "$(cat "$forked/pairs"; echo begin end)"
+fi
+t_done
