@@ -482,6 +482,26 @@ static int plans_l(lua_State *L)
 	return 1;
 }
 
+/* core.sequence_warm(sp, call) -> list of the tensors of the call's program that are in L2 when it starts */
+static int warm_l(lua_State *L)
+{
+	const struct seqplan *p = check_seqplan(L, 1, "simulate");
+	int call = check_call(L, 2, "simulate", p->s);
+	const struct program *own = p->s->calls.v[call].program;
+	const bool *warm;
+
+	enter(L);
+	warm = seqplan_warm(scratch_push(L), p, call);
+	lua_newtable(L);
+	for (int i = 0, n = 0; i < own->tensors.n; i++) {
+		if (!warm[i] || own->tensors.v[i].role == TENSOR_TEMP)
+			continue;
+		lua_pushstring(L, own->tensors.v[i].name);
+		lua_rawseti(L, -2, ++n);
+	}
+	return 1;
+}
+
 /* timelines ---------------------------------------------------------------- */
 
 BOX_GC(seqline_gc, SEQLINE_CLASS, seqline_free)
@@ -596,7 +616,7 @@ void lua_open_sequence(lua_State *L)
 	static const luaL_Reg line_meta[] = { { "__gc", seqline_gc_l }, { NULL, NULL } };
 	static const luaL_Reg functions[] = { { "sequence", sequence_new_l }, { "sequence_tensor", sequence_tensor_l },
 		{ "sequence_call", sequence_call_l }, { "sequence_finish", sequence_finish_l }, { "sequence_args", sequence_args_l },
-		{ "sequence_plan", seqplan_new_l }, { "check_sequence_plan", check_l }, { "sequence_plans", plans_l },
+		{ "sequence_plan", seqplan_new_l }, { "check_sequence_plan", check_l }, { "sequence_warm", warm_l }, { "sequence_plans", plans_l },
 		{ "sequence_call_names", call_names_l }, { "sequence_statements", statements_l }, { "sequence_timeline", seqline_new_l },
 		{ NULL, NULL } };
 

@@ -71,6 +71,30 @@ static void refuse_window(lua_State *L)
 	}
 }
 
+/* The option warm= of the table at idx, a list of tensors: by tensor, is it there? NULL: it is not given. Leaves what it needs on the stack. */
+static const bool *warm_option(lua_State *L, int idx, const struct program *p)
+{
+	bool *warm;
+
+	if (!option_push(L, idx, "simulate", "warm", LUA_TTABLE))
+		return NULL;
+	warm = lua_newuserdatauv(L, (size_t)p->tensors.n * sizeof(*warm), 0);
+	memset(warm, 0, (size_t)p->tensors.n * sizeof(*warm));
+	for (int i = 1; i <= (int)lua_rawlen(L, -2); i++) {
+		const char *name;
+		int t;
+
+		lua_rawgeti(L, -2, i);
+		name = check_text(L, lua_gettop(L), "simulate", "tensor");
+		FIND_FIRST(t, p->tensors.n, !strcmp(p->tensors.v[t].name, name));
+		if (t == NONE)
+			throw_msg(L, "simulate: warm: program '%s' has no tensor '%s'", p->name, name);
+		warm[t] = true;
+		lua_pop(L, 1);
+	}
+	return warm;
+}
+
 /* Push the timeline of the plan at 1 with the options at 2; or return why there is none. */
 static enum err_code simulate(lua_State *L, struct err *e)
 {
@@ -85,8 +109,9 @@ static enum err_code simulate(lua_State *L, struct err *e)
 
 	lua_settop(L, 2);
 	refuse_window(L);
-	OPTIONS_CHECK(L, 2, "simulate", "events", "sizes");
+	OPTIONS_CHECK(L, 2, "simulate", "events", "sizes", "warm");
 	option_integer(L, 2, "simulate", "events", 0, 1 << 30, &o.keep);
+	o.warm = warm_option(L, 2, history_plan(plan)->graph->program);
 	hold_finalizers(L);
 	check_legal(L, history_plan(plan), "simulate");
 	timeline_box(L, 1);

@@ -74,10 +74,11 @@ return function(mr, made)
     core.at_most(1, sp, ...)
     expect(core.is(sp, "millrace.sequence_plan"), "simulate", "plan of a sequence", sp)
     core.check_sequence_plan(sp, "simulate")
-    local lines, seen = {}, {}
+    local lines, seen, names = {}, {}, core.sequence_call_names(sp.sequence)
     for i, p in ipairs(core.sequence_plans(sp)) do
-      local text = p:script()
-      seen[text] = seen[text] or p:simulate()
+      local warm = core.sequence_warm(sp, names[i])
+      local text = p:script() .. table.concat(warm, " ")
+      seen[text] = seen[text] or p:simulate{warm = warm}
       lines[i] = seen[text]
     end
     return core.sequence_timeline(sp, lines)

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "plan/phases.h"
+#include "sim/traffic.h"
 #include "target/target.h"
 
 /* Where memory binds, a kernel's time does not follow the clock: the share of its longest phase. */
@@ -43,6 +44,26 @@ void seqline_free(struct seqline *l)
 {
 	if (l)
 		arena_release(&l->arena);
+}
+
+/* ---- L2 ---- */
+
+bool *seqplan_warm(struct arena *a, const struct seqplan *p, int call)
+{
+	const struct seq_call *c = &p->s->calls.v[call];
+	bool *warm = ARENA_ARRAY(a, c->program->tensors.n, bool);
+	double between = 0, fits = L2_USABLE * (double)p->device->l2_bytes;
+	int at = ints_find(p->order, p->s->calls.n, call);
+
+	while (at-- > 0 && between <= fits) {
+		const struct seq_call *before = &p->s->calls.v[p->order[at]];
+
+		for (int i = 0; i < c->program->tensors.n; i++)
+			for (int k = 0; k < before->program->tensors.n && between + (double)c->args[i].bytes <= fits; k++)
+				warm[i] |= seq_args_overlap(&c->args[i], &before->args[k]);
+		between += accessed_bytes(p->s, p->order[at]);
+	}
+	return warm;
 }
 
 /* ---- alone ---- */

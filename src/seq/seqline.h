@@ -29,6 +29,10 @@ struct seqline {
 	double clock_hz, watts;		/* of all; 0: not known */
 };
 
+/* Which tensors of a call's program are in L2 when it starts: those that a call before it has accessed, if they and all that calls in
+ * between have accessed fit into the part of L2 that is of use (sim/traffic.h). By tensor of the program; in `a`. */
+bool *seqplan_warm(struct arena *a, const struct seqplan *p, int call);
+
 /* Compose the timeline of a legal plan from those of its kernels, timelines[call]; these and the plan are borrowed. A kernel starts
  * when what is in front of it in its stream, and what it waits for, has ended, and a launch has passed. Kernels of several streams divide the EUs: if together they have more blocks
  * than there are EUs, each is slower by that ratio. The clock follows from the power of all kernels together, as a layer is

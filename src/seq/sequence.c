@@ -152,7 +152,7 @@ static enum err_code make_arg(struct sequence *s, const char *call, const struct
 	return OK;
 }
 
-static bool overlap(const struct seq_arg *a, const struct seq_arg *b)
+bool seq_args_overlap(const struct seq_arg *a, const struct seq_arg *b)
 {
 	return a->tensor == b->tensor && a->tensor != NONE && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
 }
@@ -164,7 +164,7 @@ static enum err_code check_aliases(const struct sequence *s, const struct seq_ca
 
 	for (int i = 0; i < p->tensors.n; i++)
 		for (int j = i + 1; j < p->tensors.n; j++)
-			if (overlap(&c->args[i], &c->args[j]) && (c->args[i].writes || c->args[j].writes))
+			if (seq_args_overlap(&c->args[i], &c->args[j]) && (c->args[i].writes || c->args[j].writes))
 				return err_set(e, ERR_INPUT, c->loc, "call: '%s' and '%s' of '%s' are the same bytes of '%s', and one of "
 					"them is written: a kernel may do so before it has read them", p->tensors.v[i].name,
 					p->tensors.v[j].name, c->name, s->tensors.v[c->args[i].tensor].name);
@@ -306,7 +306,7 @@ static void add_edges(struct sequence *s, int from, int to)
 			const struct seq_arg *x = &a->args[i], *y = &b->args[j];
 			int known;
 
-			if (!overlap(x, y) || !(x->writes || y->writes))
+			if (!seq_args_overlap(x, y) || !(x->writes || y->writes))
 				continue;
 			FIND_FIRST(known, s->edges.n - first, s->edges.v[first + known].tensor == x->tensor);
 			if (known == NONE) {

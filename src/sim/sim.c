@@ -53,6 +53,7 @@ struct job {
 	const struct stop *stop;
 	struct tile_assignment assignment;
 	struct assignment_cache *assignments;		/* or NULL */
+	const bool *warm;
 	struct kept_assignment *known;	/* the assignment in it; NULL: there is no cache */
 	const struct entry_cost *costs;
 	struct phase_line *line;
@@ -426,15 +427,15 @@ static const struct fetched *fetched_of(struct job *j)
 	const struct graph *g = j->plan->graph;
 	struct fetched *out;
 
-	if (!j->known)
-		return traffic_fetched(j->a, j->plan, j->phase, &j->assignment);
+	if (!j->known || j->warm)
+		return traffic_fetched(j->a, j->plan, j->phase, &j->assignment, j->warm);
 	if (j->known->fetched) {
 		out = ARENA_ARRAY(j->a, g->tasks.n, struct fetched);
 		for (int i = 0; i < g->tasks.n; i++)
 			out[i] = j->known->fetched[g->tasks.v[i].task];
 		return out;
 	}
-	out = traffic_fetched(j->a, j->plan, j->phase, &j->assignment);
+	out = traffic_fetched(j->a, j->plan, j->phase, &j->assignment, NULL);
 	struct fetched *by_task = ARENA_ARRAY(&j->known->arena, g->program->tasks.n, struct fetched);
 	for (int i = 0; i < g->tasks.n; i++)
 		by_task[g->tasks.v[i].task] = out[i];
@@ -571,7 +572,7 @@ static enum err_code play_all(struct timeline *t, const struct sim_options *o, d
 		struct job j = { .a = &t->arena, .t = t, .plan = t->plan, .phase = i, .line = &t->phases[i],
 			.stop = stop, .keep = o->keep < 0 ? KEEP : min_i64(o->keep, INT32_MAX),
 			.max_events = o->max_events > 0 ? o->max_events : MAX_EVENTS, .price = o->price,
-			.assignments = o->assignments, .rough = o->rough, .clock = *clock };
+			.assignments = o->assignments, .warm = o->warm, .rough = o->rough, .clock = *clock };
 
 		if (price_knows(j.price, i))
 			j.plan = j.price->phases[i].plan;
@@ -587,7 +588,7 @@ static enum err_code play_all(struct timeline *t, const struct sim_options *o, d
 	t->seconds = (double)t->cycles / t->clock_hz + launches;
 	t->products_busy = are_products_busy(t);
 	t->uncertainty = uncertainty_of(t, &t->uncertainty_least);
-	t->cache = "cold L2";		/* the simulation begins with an empty L2 */
+	t->cache = o->warm ? NULL : "cold L2";	/* the simulation begins with an empty L2, but for what is said to be there */
 	*clock = used[timeline_longest(t) - t->phases];
 	return OK;
 }

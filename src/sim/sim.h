@@ -21,6 +21,7 @@ struct sim_options {
 	int64_t max_events;		/* ERR_LIMIT beyond this many events; 0: a default */
 	const struct price *price;	/* of the plan's kernels; NULL: simulate the plan's entries alone */
 	struct assignment_cache *assignments;		/* assignments of plans of the program; NULL: none */
+	const bool *warm;		/* by tensor of the program: is it in L2 when the first phase begins? NULL: none is */
 	bool rough;			/* play only the EU with most work, with grid.keep also that with most tiles, and of very many equal tiles the first ones;
 					 * its kernel is not verified */
 };

@@ -24,10 +24,6 @@
 #include "plan/keys.h"
 #include "tile/index_values.h"
 
-/* The usable share of L2. On NVIDIA's GPUs L2 has two partitions, and a line that SMs of both read is in both
- * (NVIDIA A100 white paper, "L2 cache"; H100 likewise); elsewhere outputs take a part of it. */
-#define L2_USABLE 0.5
-
 enum {
 	WAVES_MAX = 8,			/* waves that are examined; others are similar */
 	REQUESTS_MAX = 16,		/* of a box that count; further ones take no time */
@@ -481,7 +477,7 @@ static void share_between_loads(const struct plan *p, int phase, int eus, struct
 	}
 }
 
-struct fetched *traffic_fetched(struct arena *a, const struct plan *p, int phase, const struct tile_assignment *d)
+struct fetched *traffic_fetched(struct arena *a, const struct plan *p, int phase, const struct tile_assignment *d, const bool *warm)
 {
 	const struct graph *g = p->graph;
 	struct fetched *out = ARENA_ARRAY(a, g->tasks.n, struct fetched);
@@ -506,7 +502,9 @@ struct fetched *traffic_fetched(struct arena *a, const struct plan *p, int phase
 		index_value_axes(g->program, node, r.chooses);
 		for (int64_t i = 0; i < look; i++)
 			count_wave(a, g, phase, d, p->device->l2_again, i * waves / look, &r);
-		if (s->work.adds)
+		if (warm && warm[node->ref] && !s->work.adds)
+			f = (struct fetched){ .times = 1 };
+		else if (s->work.adds)
 			f = added(g, phase, &r, (double)look, p->device);
 		else if (fits)
 			f = fetched_once(g, phase, p->device->l2_again, &r);
@@ -645,7 +643,7 @@ struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phas
 
 struct entry_cost *traffic_plain(struct arena *a, const struct plan *p, int phase, const struct tile_assignment *d)
 {
-	return traffic_costs(a, p, phase, traffic_fetched(a, p, phase, d), traffic_copied(a, p, phase, d), NULL,
+	return traffic_costs(a, p, phase, traffic_fetched(a, p, phase, d, NULL), traffic_copied(a, p, phase, d), NULL,
 		(struct pace){ .active = d->eus, .clock_hz = p->device->clock_hz });
 }
 

@@ -9,6 +9,10 @@
 #include "plan/assign.h"
 #include "sim/price.h"
 
+/* The usable share of L2. On NVIDIA's GPUs L2 has two partitions, and a line that SMs of both read is in both
+ * (NVIDIA A100 white paper, "L2 cache"; H100 likewise); elsewhere outputs take a part of it. */
+#define L2_USABLE 0.5
+
 /* An estimate for a load: the share of its bytes that comes from device memory, and the factor by which they take
  * longer because several EUs request them at the same time. 1 and 1 for all other sTasks. For an addition in memory:
  * the share that device memory has, and the bytes that all EUs add to at the same time; 0 for others. */
@@ -17,8 +21,9 @@ struct fetched {
 	double region;
 };
 
-/* The estimate, by sTask of the graph; allocated in `a`. d: the tiles of each EU. */
-struct fetched *traffic_fetched(struct arena *a, const struct plan *p, int phase, const struct tile_assignment *d);
+/* The estimate, by sTask of the graph; allocated in `a`. d: the tiles of each EU. warm: by tensor, is it in L2 when the program begins?
+ * NULL: none is. */
+struct fetched *traffic_fetched(struct arena *a, const struct plan *p, int phase, const struct tile_assignment *d, const bool *warm);
 
 /* The share of its copies that each load makes, by sTask of the graph: of a kept load (plan/keep.h), those that its slots
  * do not have already. NULL: all make all. Allocated in `a`. */
