@@ -461,6 +461,25 @@ static int push_names(lua_State *L, int at, const char *method, const char *what
 	return n;
 }
 
+/* plan:launch{ready=, next=} */
+static int plan_launch_l(lua_State *L)
+{
+	struct history *h = plan_arg(L, "launch");
+	int next = (int)history_plan(h)->launch.next, n = -1;
+	const char **ready = NULL;
+
+	OPTIONS_CHECK(L, 2, "launch", "ready", "next");
+	option_name(L, 2, "launch", "next", launch_next_names, NEXT_END + 1, &next);
+	lua_settop(L, 2);
+	lua_getfield(L, 2, "ready");
+	if (lua_type(L, 3) == LUA_TTABLE)
+		n = push_names(L, 3, "launch", "tensor", &ready);
+	else if (!lua_isnil(L, 3))
+		throw_type(L, 3, "launch", "list of tensors");
+	EDIT(launch, h, (enum launch_next)next, ready, n);
+	return 0;
+}
+
 /* plan:split(axis, ways[, {task, ...}]) */
 static int plan_split_l(lua_State *L)
 {
@@ -793,7 +812,7 @@ void lua_open_plan(lua_State *L)
 	static const luaL_Reg methods[] = {
 		{ "append", plan_append_l }, { "remove", plan_remove_l }, { "move", plan_move_l }, { "insert", plan_insert_l },
 		{ "lane", plan_lane_l }, { "wait", plan_wait_l }, { "unwait", plan_unwait_l }, { "buffers", plan_buffers_l },
-		{ "fill_waits", plan_fill_waits_l }, { "grid", plan_grid_l }, { "split", plan_split_l },
+		{ "fill_waits", plan_fill_waits_l }, { "grid", plan_grid_l }, { "launch", plan_launch_l }, { "split", plan_split_l },
 		{ "split_off", plan_split_off_l }, { "fetch", plan_fetch_l }, { "direct", plan_direct_l }, { "swap", plan_swap_l },
 		{ "window", plan_window_l },
 		{ "alias", plan_alias_l }, { "propagate", plan_propagate_l },

@@ -459,7 +459,7 @@ static int timeline_seconds_at_l(lua_State *L)
 {
 	const struct timeline *t = check_timeline(L, 1, "seconds_at");
 	double cycles = check_real(L, 2, "seconds_at", "cycles"), watts;
-	double waits = phases_launched(t->plan->graph, target_of(t->plan->device)) * t->plan->device->launch_seconds;
+	double waits = phases_launched(t->plan, target_of(t->plan->device)) * t->plan->device->launch_seconds;
 	struct effort effort = t->effort;
 
 	effort.of[EFFORT_EU] *= cycles / fmax((double)t->cycles, 1);

@@ -181,6 +181,15 @@ local function grid(x)
   if next(options) then x.apply{"grid", options} end
 end
 
+local function launch(x)
+  local _, now = draft.each(draft.read(x.plan), "launch")()
+  local _, wanted = draft.each(x.want, "launch")()
+  local is, to = now and now[2] or {}, wanted and wanted[2] or {}
+  if is.next ~= to.next or table.concat(is.ready or {}, " ") ~= table.concat(to.ready or {}, " ") then
+    x.apply{"launch", {next = to.next or "auto", ready = to.ready or {}}}
+  end
+end
+
 -- Waits for an issue, which nothing else brings.
 local function issue_orders(x)
   for _, s in draft.each(x.want, "wait") do
@@ -216,7 +225,7 @@ function become.statements(plan, other)
   end
   if not shape(x) then return nil end
   rename_lanes(x)
-  for _, step in ipairs{lanes, insert, move, order, grid, rings, issue_orders, waits} do step(x) end
+  for _, step in ipairs{lanes, insert, move, order, grid, launch, rings, issue_orders, waits} do step(x) end
   return list
 end
 

@@ -142,7 +142,7 @@ local function class(name, kind, methods, fields)
 end
 
 -- The statements that edit a plan.
-membrane.EDITS = {"alias", "append", "buffers", "direct", "fetch", "fill_waits", "grid", "insert", "lane", "move", "propagate", "remove",
+membrane.EDITS = {"alias", "append", "buffers", "direct", "fetch", "fill_waits", "grid", "insert", "lane", "launch", "move", "propagate", "remove",
   "split", "split_off", "swap", "unwait", "wait", "window"}
 
 local of_plan = words(table.concat(membrane.EDITS, " ") .. " undo redo copy cut place") -- cut and place are deprecated

@@ -61,6 +61,15 @@ static const char *grid_text(const struct plan *p, struct arena *a)
 		buf_printf(&b, ", %d neighbours%s one after the other on an EU", g->keep, keep_text(p, a));
 	if (g->chiplets > 1)
 		buf_printf(&b, ", neighbours on one of %d chiplets", g->chiplets);
+	if (p->launch.ready.n)
+		buf_puts(&b, ", loads");
+	for (int i = 0; i < p->launch.ready.n; i++)
+		buf_printf(&b, "%s '%s'", i ? "," : "", p->graph->program->tensors.v[p->launch.ready.v[i]].name);
+	if (p->launch.ready.n)
+		buf_puts(&b, " before what is in front has ended");
+	if (p->launch.next != NEXT_AUTO)
+		buf_printf(&b, ", lets the next kernel begin %s", p->launch.next == NEXT_START ? "at its start" :
+			p->launch.next == NEXT_LOADED ? "with its last loads" : "at its end");
 	if (*label_lengths(a, p->graph->program))
 		buf_printf(&b, "; %s", label_lengths(a, p->graph->program));
 	return b.text;

@@ -71,11 +71,11 @@ static void put_start(struct print *c, bool waits)
 		put(c, "const int rank = BLOCK %% %d;\t/* in the cluster */", c->r->cluster);
 	put(c, c->r->cluster > 1 ? "CLUSTER_SYNC();" : "BLOCK_SYNC();");
 	/* What was launched before may still use all tensors. */
-	if (waits && c->r->first)
+	if (waits && c->r->waits_first)
 		put(c, "LAST_PHASE_WAIT();");
-	/* Behind that wait: further phases load inputs without one of their own. All blocks are there at once, so a block of what is launched
-	 * next cannot keep one of them out. */
-	if ((waits && !c->r->ends_at_once) || !c->r->last)
+	/* Behind that wait, if there is one: further phases load inputs without one of their own. All blocks are there at once, so a block
+	 * of what is launched next cannot keep one of them out. */
+	if (c->r->next_at_start && (waits || !c->r->last))
 		put(c, "NEXT_PHASE_MAY_BEGIN();");
 }
 

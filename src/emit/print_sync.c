@@ -77,6 +77,7 @@ void print_sync(struct print *c, const struct role_op *o)
 	case DO_BLOCK_SYNC: put(c, "BLOCK_SYNC();"); break;
 	case DO_FENCE: put(c, "fence_async();"); break;
 	case DO_PHASE_WAIT: put(c, "LAST_PHASE_WAIT();"); break;
+	case DO_NEXT_BEGINS: put(c, "NEXT_PHASE_MAY_BEGIN();"); break;
 	case DO_GROUPS_FENCE: put(c, "groups_fence();"); break;
 	case DO_GROUPS_COMMIT: put(c, "groups_commit();"); break;
 	case DO_GROUPS_WAIT: put(c, "GROUPS_WAIT(%d);", o->u.count); break;

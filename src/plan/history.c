@@ -16,7 +16,7 @@ void history_new(struct mem *mem, const struct graph *g, const struct vdevice *d
 
 static void set_made_at(struct plan *p, struct srcloc loc)
 {
-	p->made_at = p->versions_loc = p->grid_loc = loc;
+	p->made_at = p->versions_loc = p->grid_loc = p->launch_loc = loc;
 }
 
 void history_made_at(struct history *h, struct srcloc loc)
@@ -202,6 +202,8 @@ enum err_code record_apply(struct history *h, struct plan *p, const struct recor
 		return apply_versions(h, p, r, e);
 	case EDIT_GRID:
 		return plan_grid(p, &r->grid, r->loc, e);
+	case EDIT_LAUNCH:
+		return plan_launch(p, (enum launch_next)r->a, r->names, r->b, r->loc, e);
 	case EDIT_REMOVE:
 		return apply_remove(h, p, r, e);
 	case EDIT_APPEND: case EDIT_MOVE:

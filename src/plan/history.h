@@ -56,6 +56,9 @@ NODISCARD enum err_code history_unwait(struct history *h, const char *task, cons
 NODISCARD enum err_code history_versions(struct history *h, const struct versions_of *v, int n,
 	struct srcloc loc, struct err *e);
 NODISCARD enum err_code history_grid(struct history *h, const struct grid_plan *g, struct srcloc loc, struct err *e);
+/* ready: n names, or n < 0 (plan_launch). */
+NODISCARD enum err_code history_launch(struct history *h, enum launch_next next, const char *const *ready, int n, struct srcloc loc,
+	struct err *e);
 /* Let the last steps to a value be an sTask of its own. Before any split. */
 NODISCARD enum err_code history_split_off(struct history *h, const char *value, const char *task, int steps,
 	struct srcloc loc, struct err *e);

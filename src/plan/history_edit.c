@@ -64,6 +64,12 @@ enum err_code history_grid(struct history *h, const struct grid_plan *g, struct 
 	return commit_one(h, (struct record){ .kind = EDIT_GRID, .grid = *g, .a = reshapes, .loc = loc }, e);
 }
 
+enum err_code history_launch(struct history *h, enum launch_next next, const char *const *ready, int n, struct srcloc loc,
+	struct err *e)
+{
+	return commit_one(h, (struct record){ .kind = EDIT_LAUNCH, .a = (int)next, .names = ready, .b = n, .loc = loc }, e);
+}
+
 enum err_code history_split_off(struct history *h, const char *value, const char *task, int steps, struct srcloc loc,
 	struct err *e)
 {

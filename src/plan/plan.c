@@ -40,6 +40,10 @@ void plan_copy(struct mem *mem, const struct plan *p, struct plan **out)
 	q->made_at = p->made_at;
 	q->versions_loc = p->versions_loc;
 	q->grid_loc = p->grid_loc;
+	q->launch.next = p->launch.next;
+	q->launch_loc = p->launch_loc;
+	for (int i = 0; i < p->launch.ready.n; i++)
+		VEC_PUSH(&q->arena, &q->launch.ready, p->launch.ready.v[i]);
 	q->without = p->without;
 	for (int i = 0; i < p->lanes.n; i++) {
 		struct lane l = p->lanes.v[i];
@@ -471,6 +475,47 @@ enum err_code plan_grid(struct plan *p, const struct grid_plan *g, struct srcloc
 			(int)max_i64(p->device->chiplets, 1), g->chiplets);
 	p->grid = *g;
 	p->grid_loc = loc;
+	return OK;
+}
+
+const char *const launch_next_names[] = { "auto", "start", "loaded", "end" };	/* ORDER launch next */
+
+bool plan_launches_as_usual(const struct plan *p)
+{
+	return p->launch.next == NEXT_AUTO && !p->launch.ready.n;
+}
+
+static enum err_code find_ready(const struct plan *p, const char *name, struct srcloc loc, int *out, struct err *e)
+{
+	const struct program *g = p->graph->program;
+
+	FIND_FIRST(*out, g->tensors.n, !strcmp(g->tensors.v[*out].name, name));
+	if (*out == NONE)
+		return err_set(e, ERR_INPUT, loc, "'%s' has no tensor '%s' that could be ready", g->name, name);
+	if (g->tensors.v[*out].role != TENSOR_INPUT)
+		return err_set(e, ERR_INPUT, loc, "'%s' is written by '%s' itself: only inputs can be ready before it begins", name, g->name);
+	return OK;
+}
+
+/* By number, so that the order of names means nothing. */
+enum err_code plan_launch(struct plan *p, enum launch_next next, const char *const *ready, int n, struct srcloc loc,
+	struct err *e)
+{
+	int tensors = p->graph->program->tensors.n, found;
+	bool *is_ready = ARENA_ARRAY(&p->arena, tensors, bool);
+
+	for (int i = 0; i < n; i++) {
+		TRY(find_ready(p, ready[i], loc, &found, e));
+		is_ready[found] = true;
+	}
+	p->launch.next = next;
+	p->launch_loc = loc;
+	if (n < 0)
+		return OK;
+	p->launch.ready.n = 0;
+	for (int t = 0; t < tensors; t++)
+		if (is_ready[t])
+			VEC_PUSH(&p->arena, &p->launch.ready, t);
 	return OK;
 }
 

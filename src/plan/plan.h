@@ -91,6 +91,16 @@ struct grid_plan {
 	int chiplets;			/* those of the device, each of which takes consecutive tiles; 1: tiles go round them */
 };
 
+/* When a kernel lets the one behind it be launched. NEXT_AUTO: as the block begins, if inputs are ready; else as soon as it has waited for
+ * what is in front of it, or if each block has one tile whose bytes L2 brings to others, too, when it ends. */
+enum launch_next { NEXT_AUTO, NEXT_START, NEXT_LOADED, NEXT_END };	/* ORDER launch next */
+
+/* What kernels of the plan do while what is in front of them runs, where the target lets them (phases.h). */
+struct launch_plan {
+	enum launch_next next;
+	VEC(int) ready;			/* inputs that nothing in front writes, by number: their loads do not wait */
+};
+
 /* What changes of an entry; a field that is NULL or not set changes nothing. */
 struct move {
 	/* the neighbour in the new order, an sTask of the same lane and region. Without one the entry keeps its
@@ -112,8 +122,10 @@ struct plan {
 	VEC(struct wait) waits;		/* in order of adding, or as plan_sort says */
 	int *versions;			/* by buffer */
 	struct grid_plan grid;
+	struct launch_plan launch;
 	struct srcloc made_at;		/* where the plan began */
-	struct srcloc versions_loc, grid_loc;	/* of the last statements about versions and the grid; made_at before */
+	/* of the last statements about versions, the grid and the launch; made_at before */
+	struct srcloc versions_loc, grid_loc, launch_loc;
 	unsigned without;		/* passes of lowering that are left out, to measure what they gain; no
 					 * statement of the plan, so it is not in a script */
 };
@@ -149,6 +161,12 @@ NODISCARD enum err_code plan_unwait(struct plan *p, int task, int on, struct src
 void plan_drop_wait(struct plan *p, const struct wait *w);
 NODISCARD enum err_code plan_versions(struct plan *p, int buffer, int versions, struct srcloc loc, struct err *e);
 NODISCARD enum err_code plan_grid(struct plan *p, const struct grid_plan *g, struct srcloc loc, struct err *e);
+/* ready: n names of inputs; n < 0: those of before. */
+NODISCARD enum err_code plan_launch(struct plan *p, enum launch_next next, const char *const *ready, int n, struct srcloc loc,
+	struct err *e);
+/* Does it say nothing of launches that is not so without a statement? */
+bool plan_launches_as_usual(const struct plan *p);
+extern const char *const launch_next_names[];	/* by enum launch_next */
 
 int plan_find_lane(const struct plan *p, const char *name);	/* NONE */
 int plan_entry_of(const struct plan *p, int task);		/* first entry of it, or NONE */

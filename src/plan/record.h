@@ -6,7 +6,7 @@
 
 enum edit_kind {
 	EDIT_LANE, EDIT_DROP_LANE, EDIT_APPEND, EDIT_MOVE, EDIT_REMOVE, EDIT_WAIT, EDIT_UNWAIT, EDIT_DROP_WAIT,
-	EDIT_VERSIONS, EDIT_GRID,
+	EDIT_VERSIONS, EDIT_GRID, EDIT_LAUNCH,
 	/* edits of the graph, from here on */
 	EDIT_WINDOW, EDIT_SPLIT_OFF, EDIT_FETCH, EDIT_DIRECT, EDIT_SWAP, EDIT_SPLIT, EDIT_ALIAS, EDIT_PROPAGATE, EDIT_RESTART };
 
@@ -16,12 +16,12 @@ struct record {
 	int step;			/* records of one edit share it */
 	const char *name, *other, *lane;
 	int a, b, c;			/* c of EDIT_WAIT: was it added by an edit that needs it? a of EDIT_GRID: does it divide loops
-					 * otherwise than before? */
+					 * otherwise than before? a of EDIT_LAUNCH: enum launch_next */
 	struct lane numbers;		/* of EDIT_LANE: what it says of the lane; without its name */
 	struct grid_plan grid;
 	const struct move *move;
 	const struct tiling *tiling;
-	const char *const *names;	/* b of them */
+	const char *const *names;	/* b of them; fewer than none of EDIT_LAUNCH: it says nothing of tensors */
 	struct srcloc loc;
 };
 

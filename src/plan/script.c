@@ -219,6 +219,25 @@ static void print_grid(const struct plan *p, struct buf *out)
 	buf_puts(out, "}\n");
 }
 
+static void print_launch(const struct plan *p, struct buf *out)
+{
+	const struct launch_plan *l = &p->launch;
+	const char *comma = "";
+
+	if (plan_launches_as_usual(p))
+		return;
+	buf_puts(out, "plan:launch{");
+	if (l->next != NEXT_AUTO) {
+		buf_printf(out, "next=\"%s\"", launch_next_names[l->next]);
+		comma = ", ";
+	}
+	if (l->ready.n)
+		buf_printf(out, "%sready={", comma);
+	for (int i = 0; i < l->ready.n; i++)
+		buf_printf(out, "%s\"%s\"", i ? ", " : "", p->graph->program->tensors.v[l->ready.v[i]].name);
+	buf_puts(out, l->ready.n ? "}}\n" : "}\n");
+}
+
 static void print_entries(const struct plan *p, struct buf *out)
 {
 	for (int i = 0; i < p->entries.n; i++) {
@@ -284,6 +303,7 @@ void plan_script(const struct plan *p, struct buf *out)
 	print_lanes(p, out);
 	print_buffers(p, out);
 	print_grid(p, out);
+	print_launch(p, out);
 	print_entries(p, out);
 	print_waits(p, out);
 }

@@ -617,7 +617,9 @@ struct role_program {
 	int ncounters;
 	int64_t counters;
 	bool first, last;		/* of the program's phases */
-	bool ends_at_once;		/* what is launched behind it begins only when all blocks have ended */
+	bool waits_first;		/* all threads wait for what is in front of the kernel before they do anything else */
+	bool next_at_start;		/* what is launched behind it may begin when all blocks have begun; and have waited, if they wait
+					 * first */
 	struct num_names names;
 	const char *const *tasks;	/* names of sTasks */
 	VEC(struct role_tensor) tensors;

@@ -56,7 +56,7 @@ static double seconds_at_rate(const struct space *s, const struct choice *c, con
 	const struct program *p = s->program;
 	const struct vdevice *d = s->device;
 	struct effort sum = { 0 };
-	double cycles = 0, launches = phases_launched(g, target_of(d)) * d->launch_seconds, watts;
+	double cycles = 0, launches = phases_launched_least(g, target_of(d)) * d->launch_seconds, watts;
 
 	for (int ph = 0; ph < p->phases.n; ph++)
 		cycles += phase_cycles(s, c, g, ph, &sum);
@@ -87,7 +87,7 @@ double limit_traffic(const struct graph *g)
 
 double limit_memory_seconds(const struct space *s, const struct graph *g)
 {
-	return phases_launched(g, target_of(s->device)) * s->device->launch_seconds + memory_seconds(s, g, s->device->global_rate);
+	return phases_launched_least(g, target_of(s->device)) * s->device->launch_seconds + memory_seconds(s, g, s->device->global_rate);
 }
 
 /* The matrix unit of a product; NULL: the work is no product, or threads multiply. */

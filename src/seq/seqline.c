@@ -71,7 +71,7 @@ bool *seqplan_warm(struct arena *a, const struct seqplan *p, int call)
 /* What the start of kernels takes of a kernel's own prediction. */
 static double launch_seconds(const struct plan *p)
 {
-	return p->device->launch_seconds * phases_launched(p->graph, target_of(p->device));
+	return p->device->launch_seconds * phases_launched(p, target_of(p->device));
 }
 
 /* Seconds from the end of what a kernel waits for to its start. */

@@ -579,7 +579,7 @@ static enum err_code play_all(struct timeline *t, const struct sim_options *o, d
 		t->priced = price_knows(j.price, i) && (!i || t->priced);
 		TRY(play_phase(&j, e));
 		used[i] = j.clock;
-		if (!phase_begins_early(j.plan->graph, i, target_of(d)))
+		if (!phase_begins_early(j.plan, i, target_of(d)))
 			launches += d->launch_seconds + (meets_at_end(&j, i) ? d->cluster_seconds : 0);
 		t->cycles += t->phases[i].cycles;
 	}

@@ -54,6 +54,55 @@ static void check_start(struct bench *b, int phase)
 		"  waits for what was launched before, then the next launch may begin");
 }
 
+/* Takes out the wait of one lane after the other. */
+static void check_ready(const char *name, const char *script, int waiting, const char *const *lanes_waiting)
+{
+	struct bench b;
+
+	bench_open(&b, script, 0);
+	diag("%s", name);
+	ok(!b.k->role->waits_first, "  not all threads wait first");
+	for (int i = 0; i < b.k->role->roles.n; i++) {
+		struct role_body *body = &b.k->role->roles.v[i].body, *in = NULL, was;
+		int at = NONE, n = count_waits(body, &in, &at), listed;
+		struct err e = { 0 };
+
+		FIND_FIRST(listed, waiting, !strcmp(lanes_waiting[listed], b.k->role->roles.v[i].name));
+		is_int(n > 0, listed != NONE, b.k->role->roles.v[i].name);
+		if (!n)
+			continue;
+		was = *in;
+		*in = (struct role_body){ 0 };
+		for (int k = 0; k < was.v.n; k++)
+			if (k != at)
+				VEC_PUSH(&b.arena, &in->v, was.v.v[k]);
+		if (!ok(verify(b.k->role, b.k->plan, 0, &b.arena, NULL, &e) == ERR_ILLEGAL &&
+		    strstr(e.msg, "waits for the kernels in front"), "  verify refuses the kernel without its wait"))
+			diag("%s", e.msg);
+		*in = was;
+		is_int(verify(b.k->role, b.k->plan, 0, &b.arena, NULL, &e), OK, "  and accepts it as it is");
+	}
+	bench_close(&b);
+}
+
+/* A load that is ready is so because the plan says it: the same kernel is wrong for the plan without that. And a kernel of which no lane
+ * waits could end before what is in front of it. */
+static void check_said(const char *script)
+{
+	struct bench b;
+	struct err e = { 0 };
+
+	bench_open(&b, script, 0);
+	struct plan *p = NULL;
+	plan_copy(&b.mem, b.k->plan, &p);
+	p->launch.ready.n = 0;
+	p->launch.next = NEXT_START;
+	ok(verify(b.k->role, p, 0, &b.arena, NULL, &e) == ERR_ILLEGAL && strstr(e.msg, "waits for the kernels in front"),
+		"verify refuses a load before the wait of what is not ready");
+	plan_free(p);
+	bench_close(&b);
+}
+
 static void check_phase(const char *name, const char *script, int phase, bool loads_wait)
 {
 	int storing = 0;
@@ -85,8 +134,8 @@ static void check_phase(const char *name, const char *script, int phase, bool lo
 	}
 	ok(storing > 0, "  something is stored");
 	check_start(&b, phase);
-	is_int(phase_begins_early(b.plan->graph, phase, &target_sm_90a), phase > 0 && !loads_wait, "  its start is hidden if no load waits");
-	is_int(phase_begins_early(b.plan->graph, phase, &target_sm_80), false, "  but not where phases are launched one after the other");
+	is_int(phase_begins_early(b.plan, phase, &target_sm_90a), phase > 0 && !loads_wait, "  its start is hidden if no load waits");
+	is_int(phase_begins_early(b.plan, phase, &target_sm_80), false, "  but not where phases are launched one after the other");
 	bench_close(&b);
 }
 
@@ -102,7 +151,7 @@ static void check_starts(const char *name, const char *script, int starts)
 	seconds = t->seconds - (double)t->cycles / t->clock_hz;
 	if (!ok(fabs(seconds - starts * b.plan->device->launch_seconds) < 1e-12, name))
 		diag("%g s, not %d starts", seconds, starts);
-	is_int(phases_launched(b.plan->graph, target_of(b.plan->device)), starts, "  as many as are counted");
+	is_int(phases_launched(b.plan, target_of(b.plan->device)), starts, "  as many as are counted");
 	timeline_free(t);
 	bench_close(&b);
 }
@@ -122,6 +171,20 @@ int main(void)
 	static const char decoding[] = "return on_one_eu('decoding_split', "
 		"mr.examples.flash_decoding{b=1, h=8, hkv=1, n=512, d=64, splits=2})";
 
+	static const char gemm[] = "local plan = mr.plan(mr.examples.gemm{m=64, n=128, k=128}:graph{tile={m=64, n=64, k=32}}, device) "
+		"plan:lane('p0', {warps=1}) plan:lane('p1', {warps=1}) plan:lane('c0', {warps=4}) "
+		"for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.name == 'load_a' and 'p1' or t.name == 'load_b' and 'p0' "
+		"or 'c0'}) end plan:buffers{a=2, b=2} plan:fill_waits() plan:launch{%s} return plan";
+	static const char *const stores[] = { "c0", "p1", "p0" };
+	char script[sizeof(gemm) + 64];
+
+	snprintf(script, sizeof(script), gemm, "ready={'B'}");
+	check_ready("weights are ready", script, 2, stores);
+	check_said(script);
+	snprintf(script, sizeof(script), gemm, "ready={'A', 'B'}, next='loaded'");
+	check_ready("all is ready", script, 1, stores);
+	snprintf(script, sizeof(script), gemm, "next='start'");
+	check_ready("the next kernel begins at the start", script, 3, stores);
 	check_phase("parts of a sum", parts, 0, false);
 	check_phase("parts of a sum", parts, 1, false);
 	check_phase("decoding", decoding, 1, true);

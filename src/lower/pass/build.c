@@ -92,14 +92,59 @@ static void add_own_wait(struct lowering *c, const struct point *at, const struc
 	group_wait_set_class(c->body->v.v[c->body->v.n - 1], p, 0);
 }
 
-/* Does the lane wait for the phase before as soon as it begins? */
+/* Do lanes wait by themselves for what is in front of the kernel? Else all threads have waited. */
+static bool lanes_wait(const struct lowering *c)
+{
+	return c->k->phase > 0 || !plan_waits_first(c->plan);
+}
+
+/* Does the lane take tiles by the counter? */
+static bool asks_for_tiles(const struct lowering *c)
+{
+	return c->k->taken.lane == (int)(c->lane - c->k->lanes.v);
+}
+
+/* Does the lane load what the plan says is ready? It issues such loads without a wait, and each sTask behind them waits for itself. */
+static bool loads_ready(const struct lowering *c)
+{
+	bool loads = false;
+
+	for (int i = 0; i < c->lane->entries.n && c->plan->launch.ready.n; i++) {
+		int task = c->lane->entries.v[i].task;
+
+		loads |= c->g->tasks.v[task].kind == TASK_LOAD && !stask_loads_late(c->plan, task);
+	}
+	return loads;
+}
+
+/* Does the lane wait for what is in front of the kernel as soon as it begins? Launches that may overlap have one counter of tiles. */
 static bool waits_for_phase_at_once(const struct lowering *c)
 {
-	bool waits = false;
+	bool waits = asks_for_tiles(c) && !plan_waits_first(c->plan), mixed = loads_ready(c);
 
-	for (int i = 0; i < c->lane->entries.n; i++)
-		waits |= stask_waits_early(c->g, c->lane->entries.v[i].task);
-	return waits && c->k->phase > 0;
+	for (int i = 0; i < c->lane->entries.n; i++) {
+		int task = c->lane->entries.v[i].task;
+
+		waits |= mixed && c->g->tasks.v[task].kind == TASK_LOAD ? phase_is_bound_late(c->plan, c->k->phase) :
+			stask_waits_early(c->plan, task);
+	}
+	return waits && lanes_wait(c);
+}
+
+/* Is this the lane with the kernel's last loads, the last one of those that copy? */
+static bool lets_next_begin(const struct lowering *c)
+{
+	int last = NONE;
+
+	if (c->plan->launch.next != NEXT_LOADED)
+		return false;
+	for (int i = 0; i < c->plan->entries.n; i++) {
+		const struct entry *x = &c->plan->entries.v[i];
+
+		if (c->g->tasks.v[x->task].phase == c->k->phase && c->g->tasks.v[x->task].kind == TASK_LOAD)
+			last = last == NONE || x->task > c->plan->entries.v[last].task ? i : last;
+	}
+	return last != NONE && c->plan->entries.v[last].lane == c->lane->lane && c->lane->replica + 1 == c->lane->replicas;
 }
 
 /* Signals the sTask's flag: counted if it is in flight now, else at once. */
@@ -161,8 +206,9 @@ static enum err_code add_task(struct lowering *c, const struct kentry *x, const 
 	if (x->waits_groups)
 		add_own_wait(c, p, &x->before, false, build_awaited_products(c, x));
 	TRY(build_read_pins(c, x, e));
-	if (s->kind == TASK_STORE && c->k->phase > 0 && !waits_for_phase_at_once(c))
-		add_op(c, DO_PHASE_WAIT)->why = "phases before may still use the tensor";
+	if ((s->kind == TASK_STORE || stask_loads_late(c->plan, x->task)) && lanes_wait(c) && !waits_for_phase_at_once(c))
+		add_op(c, DO_PHASE_WAIT)->why = c->k->phase ? "phases before may still use the tensor" :
+			"kernels in front may still use the tensor";
 	add_op(c, DO_WORK);
 	add_signals(c, x);
 	if (x->drains)
@@ -335,7 +381,7 @@ static enum err_code add_tiles(struct lowering *c, struct err *e)
 	const struct kregion *v = &c->lane->regions[0];
 
 	tiles->u.region.taken = c->k->taken.lane != NONE;
-	tiles->u.region.asks = c->k->taken.lane == (int)(c->lane - c->k->lanes.v);
+	tiles->u.region.asks = asks_for_tiles(c);
 
 	build_tile_axes(c);
 	build_skip_tiles(c);
@@ -417,10 +463,13 @@ enum err_code pass_build(struct lowering *c, struct err *e)
 	o->u.lane.warp = l->first_warp;
 	o->u.lane.stores = stores_by_engine(c);
 	if (waits_for_phase_at_once(c))
-		add_op(c, DO_PHASE_WAIT)->why = "it uses what the phase before stores";
+		add_op(c, DO_PHASE_WAIT)->why = c->k->phase ? "it uses what the phase before stores" :
+			"it uses what kernels in front may store";
 	add_counters(c);
 	TRY(add_fragments(c, e));
 	TRY(shifts_tiles(l) ? add_tile_loop(c, e) : add_tiles(c, e));
+	if (lets_next_begin(c))
+		add_op(c, DO_NEXT_BEGINS)->why = "the block has issued its last loads";
 	build_last_copies(c);
 	if (stores_by_engine(c))	/* no block ends while something is copied out of it */
 		add_op(c, DO_STORES_WAIT)->u.stores.elected = true;

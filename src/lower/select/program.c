@@ -1,5 +1,6 @@
 /* The role program of a kernel: tables that all lanes share, then one role for each lane, made by the passes. */
 #include "plan/assign.h"
+#include "plan/phases.h"
 #include "lower/pass/pass.h"
 #include "verify/verify.h"
 #include "role/live.h"
@@ -223,6 +224,13 @@ static bool is_placed(const struct kernel *k)
 	return tiles <= plan_eus(k->plan, k->phase) && bytes * tiles > LOADED_AGAIN * graph_bytes(g);
 }
 
+static bool lets_next_begin_at_start(const struct kernel *k, bool last)
+{
+	enum launch_next next = k->plan->launch.next;
+
+	return next == NEXT_AUTO ? !last || k->plan->launch.ready.n || !is_placed(k) : next == NEXT_START;
+}
+
 enum err_code lower_body(struct kernel *k, struct err *e)
 {
 	struct lowering c = { .k = k, .plan = k->plan, .g = k->plan->graph, .p = k->plan->graph->program,
@@ -241,7 +249,8 @@ enum err_code lower_body(struct kernel *k, struct err *e)
 	c.r->shared_bytes = k->shared_bytes;
 	c.r->first = k->phase == 0;
 	c.r->last = k->phase + 1 == c.p->phases.n;
-	c.r->ends_at_once = c.r->last && is_placed(k);
+	c.r->waits_first = c.r->first && plan_waits_first(k->plan);
+	c.r->next_at_start = lets_next_begin_at_start(k, c.r->last);
 	c.r->taken = k->taken;
 	c.r->begins = k->ncarry_starts;
 	c.r->stamp_words = k->traced.words;
