@@ -106,8 +106,8 @@ end
 tap.ok(math.abs(gaps + busy - tl.seconds) < 1e-12 and math.abs(gaps - tl.idle) < 1e-12, "gaps and kernels are all of the time")
 tap.ok(tostring(tl):find "^mlp on h200, predicted: ", "as a chart")
 
-local cold = sp:plan_of "down":simulate()
-tap.ok(tl.kernels[2].timeline.seconds < cold.seconds, "what the kernel before has stored is in L2")
+local cold = sp:plan_of "up2":simulate()
+tap.ok(tl.kernels[3].timeline.seconds < cold.seconds, "what the kernel before has stored is in L2")
 fails("warm", function() return sp:plan_of "down":simulate{warm = {"X"}} end, "warm: program 'gemm' has no tensor 'X'")
 
 -- One after the other without streams; down2 on another stream needs a wait.

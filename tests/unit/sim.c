@@ -1078,22 +1078,22 @@ static void test_traffic(void)
 	store(&b, out, v);
 	make_graph(&b, 1);
 	plan_assign_tiles(&b.arena, b.plan, 0, &d);
-	share = traffic_fetched(&b.arena, b.plan, 0, &d);
+	share = traffic_fetched(&b.arena, b.plan, 0, &d, NULL);
 	is_near(share[task(&b, "load_A")].share, 0.25, 1e-9, "all in L2: each row of A once for 4 tiles");
 	is_near(share[task(&b, "load_B")].share, 0.25, 1e-9, "... and each of B");
 	is_near(share[task(&b, "store_C")].share, 1, 0, "... what is stored goes all the way");
 	b.device.l2_bytes = 2 * (3 * 64 * 64 * 2) - 1;
-	share = traffic_fetched(&b.arena, b.plan, 0, &d);
+	share = traffic_fetched(&b.arena, b.plan, 0, &d, NULL);
 	is_near(share[task(&b, "load_A")].share, 0.25, 1e-9, "a byte too small: a wave has one row");
 	is_near(share[task(&b, "load_B")].share, 1, 1e-9, "... and four columns");
 	grid(&b, 0, RASTER_ROWS, 2, false);
 	plan_assign_tiles(&b.arena, b.plan, 0, &d);
-	share = traffic_fetched(&b.arena, b.plan, 0, &d);
+	share = traffic_fetched(&b.arena, b.plan, 0, &d, NULL);
 	is_near(share[task(&b, "load_A")].share, 0.5, 1e-9, "two rows together: two rows");
 	is_near(share[task(&b, "load_B")].share, 0.5, 1e-9, "... and two columns");
 	is_near(share[task(&b, "load_A")].times, 1, 1e-9, "... each once");
 	b.device.l2_again = 0.5;
-	share = traffic_fetched(&b.arena, b.plan, 0, &d);
+	share = traffic_fetched(&b.arena, b.plan, 0, &d, NULL);
 	is_near(share[task(&b, "load_A")].share, 0.5, 1e-9, "as many bytes");
 	is_near(share[task(&b, "load_A")].times, 1.5, 1e-9,
 		"... that take longer, as two EUs ask for them");
@@ -1134,13 +1134,13 @@ static void test_additions(void)
 	must(&b, program_phase_end(b.p, NOWHERE, &b.e));
 	make_graph(&b, 1);
 	plan_assign_tiles(&b.arena, b.plan, 1, &d);
-	of = traffic_fetched(&b.arena, b.plan, 1, &d);
+	of = traffic_fetched(&b.arena, b.plan, 1, &d, NULL);
 	is_near(of[task(&b, "add_t")].region, 64 * 4 + 4 * 32 * 4, 1e-9, "EUs add to all of T, and each to its own part of U");
 	is_near(of[task(&b, "add_u")].region, of[task(&b, "add_t")].region, 0, "... one after the other");
 	is_near(of[task(&b, "add_t")].share, 1 / 8.0, 1e-9, "T stays in L2, and is written back once");
 	is_near(of[task(&b, "add_u")].share, 1, 1e-9, "... as all of U");
 	b.device.l2_bytes = 64;
-	of = traffic_fetched(&b.arena, b.plan, 1, &d);
+	of = traffic_fetched(&b.arena, b.plan, 1, &d, NULL);
 	is_near(of[task(&b, "add_t")].share, 0.5, 1e-9, "T does not stay there: two EUs add to each half of it at the same time");
 	bench_release(&b);
 }
@@ -1165,9 +1165,9 @@ static void test_phases(void)
 	must(&b, program_phase_end(b.p, NOWHERE, &b.e));
 	make_graph(&b, 1);
 	plan_assign_tiles(&b.arena, b.plan, 1, &d);
-	is_near(traffic_fetched(&b.arena, b.plan, 0, &d)[task(&b, "load_X")].share, 1, 0,
+	is_near(traffic_fetched(&b.arena, b.plan, 0, &d, NULL)[task(&b, "load_X")].share, 1, 0,
 		"an input comes from device memory");
-	is_near(traffic_fetched(&b.arena, b.plan, 1, &d)[task(&b, "load_T")].share, 0, 0,
+	is_near(traffic_fetched(&b.arena, b.plan, 1, &d, NULL)[task(&b, "load_T")].share, 0, 0,
 		"... a temporary that fits does not");
 	put(&b, "load_X", "p", 10, 0);
 	put(&b, "store_Y", "p", 20, 0);
