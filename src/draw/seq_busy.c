@@ -293,7 +293,8 @@ static int longest_first(const void *a, const void *b)
 {
 	const struct gap *x = a, *y = b;
 
-	if (x->seconds != y->seconds)
+	/* to a nanosecond: equal gaps are in the order of the kernels, however their sums were rounded */
+	if (fabs(x->seconds - y->seconds) >= 1e-9)
 		return x->seconds < y->seconds ? 1 : -1;
 	return x->span - y->span;
 }

@@ -91,7 +91,7 @@ static void check_edge(struct checker *c, const struct seq_edge *d)
 	}
 	x->message = arena_strf(c->a, "'%s' %s '%s', which '%s' %s, and nothing orders them: they are in streams %d and %d", to,
 		verb(d->to_writes), tensor, from, verb(d->from_writes), c->p->launches[d->to].stream, c->p->launches[d->from].stream);
-	x->hint = arena_strf(c->a, "sp:launch(\"%s\", {stream=%d, after={\"%s\"}})", to, c->p->launches[d->to].stream, from);
+	x->hint = arena_strf(c->a, "sp:launch(\"%s\", {stream=%d, early=false, after={\"%s\"}})", to, c->p->launches[d->to].stream, from);
 }
 
 static void check_launch(struct checker *c, int call)
@@ -188,8 +188,9 @@ static void check_shared_bytes(struct checker *c, int x, int y)
 	problem->loc = c->p->placed_at[x];
 	problem->other_loc = c->p->placed_at[y];
 	problem->message = arena_strf(c->a, "'%s', bytes %lld to %lld of the arena, and '%s', bytes %lld to %lld, share some, but both are "
-		"in use when '%s' and '%s' run", s->name, (long long)at, (long long)(at + (int64_t)s->bytes), t->name, (long long)to,
-		(long long)(to + (int64_t)t->bytes), call_name(c, user), call_name(c, other));
+		"in use when %s", s->name, (long long)at, (long long)(at + (int64_t)s->bytes), t->name, (long long)to,
+		(long long)(to + (int64_t)t->bytes), user == other ? arena_strf(c->a, "'%s' runs", call_name(c, user)) :
+		arena_strf(c->a, "'%s' and '%s' run", call_name(c, user), call_name(c, other)));
 	problem->hint = "sp:arena() finds offsets for all temporaries";
 }
 
