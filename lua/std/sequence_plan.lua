@@ -40,6 +40,29 @@ return function(mr, made)
     return plan
   end
 
+  -- The inputs of a call's program that no call of the sequence writes: kernels in front of it need not have ended when it loads them.
+  local function ready(seq, name)
+    local written, list = {}, {}
+    for _, call in ipairs(core.sequence_call_names(seq)) do
+      for _, x in ipairs(core.sequence_args(seq, call)) do written[x.tensor] = written[x.tensor] or x.writes end
+    end
+    for _, x in ipairs(core.sequence_args(seq, name)) do
+      if not written[x.tensor] then list[#list + 1] = x.own end
+    end
+    return list
+  end
+
+  -- Let early calls load what is ready before they wait, where that makes a legal plan.
+  local function use_ready(sp)
+    for _, call in ipairs(sp.calls) do
+      local names, plan = ready(sp.sequence, call.name), sp:plan_of(call.name)
+      if call.early and #names > 0 then
+        plan:launch{ready = names}
+        if plan:check() then sp:use(call.name, plan) end
+      end
+    end
+  end
+
   -- seq:plan([device[, {seconds=, trials=, measure=, fresh=, plans={call=plan}}]])
   local function plan(seq, device, given)
     check_bound(seq, "plan")
@@ -57,6 +80,7 @@ return function(mr, made)
       if not names[name] then raise(("plan: there is no call %s%s"):format(show(name), core.hint(tostring(name), draft.keys(names)))) end
     end
     for _, call in ipairs(sp.calls) do sp:use(call.name, plan_for(seq, call.name, device, o, planned)) end
+    if not o.plans then use_ready(sp) end
     return sp
   end
 

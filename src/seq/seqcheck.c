@@ -6,7 +6,7 @@
 #include "plan/check.h"
 #include "target/target.h"
 
-static const char *const names[] = { "no_plan", "kernel", "order", "wait", "arena", "bounds", "early" };	/* ORDER seq_problem_code */
+static const char *const names[] = { "no_plan", "kernel", "order", "wait", "arena", "bounds", "early", "ready" };	/* ORDER seq_problem_code */
 
 const char *seq_problem_name(enum seq_problem_code c)
 {
@@ -127,6 +127,31 @@ static void check_launch(struct checker *c, int call)
 	x->hint = arena_strf(c->a, "sp:launch(\"%s\", {stream=%d, early=false})", call_name(c, call), l->stream);
 }
 
+/* What an early kernel loads before it waits must not be written by any kernel that may still run: all those in front of it, back to
+ * the first one, as each may be launched before the one in front of it has waited. */
+static void check_ready(struct checker *c, int call)
+{
+	const struct plan *plan = c->p->launches[call].plan;
+	struct seq_problem *x;
+
+	for (int i = 0; plan && c->p->launches[call].early && i < plan->launch.ready.n; i++) {
+		int own = plan->launch.ready.v[i], tensor = c->s->calls.v[call].args[own].tensor, k;
+		const struct seq_tensor *t = &c->s->tensors.v[tensor];
+
+		FIND_FIRST(k, t->uses.n, t->uses.v[k].writes);
+		if (k == NONE)
+			continue;
+		x = add(c, SEQ_READY, call, t->uses.v[k].call);
+		x->tensor = tensor;
+		x->loc = plan->launch_loc;
+		x->other_loc = c->s->calls.v[t->uses.v[k].call].loc;
+		x->message = arena_strf(c->a, "the plan of '%s' says that %s is ready before the kernels in front have ended; that is '%s', which '%s' "
+			"writes", call_name(c, call), c->s->calls.v[call].program->tensors.v[own].name, t->name,
+			call_name(c, t->uses.v[k].call));
+		x->hint = arena_strf(c->a, "plan:launch{ready={...}} without it, or sp:launch(\"%s\", {early=false})", call_name(c, call));
+	}
+}
+
 /* ---- the arena ---- */
 
 static struct seq_problem *add_tensor(struct checker *c, enum seq_problem_code code, int tensor)
@@ -206,6 +231,7 @@ enum err_code seqplan_check(const struct seqplan *p, struct arena *a, const stru
 	for (int i = 0; i < p->s->calls.n; i++) {
 		TRY(check_kernel(&c, i, stop, e));
 		check_launch(&c, i);
+		check_ready(&c, i);
 	}
 	for (int i = 0; i < p->s->edges.n; i++)
 		check_edge(&c, &p->s->edges.v[i]);

@@ -80,6 +80,7 @@ enum seq_problem_code {
 	SEQ_ARENA,			/* temporaries that are in use at the same time share bytes */
 	SEQ_BOUNDS,			/* a temporary has no offset, or ends outside of the arena */
 	SEQ_EARLY,			/* a launch that cannot be early */
+	SEQ_READY,			/* a plan says that a tensor is ready (struct launch_plan), and a call of the sequence writes it */
 };
 const char *seq_problem_name(enum seq_problem_code c);	/* "no_plan", ... */
 

@@ -153,6 +153,22 @@ ok, list = empty:check()
 tap.ok(not ok and #list == 4 and list[1].code == "no_plan", "without plans")
 fails("simulate", function() return empty:simulate() end, "the plan of the sequence is not legal (4 problems; sp:check() lists them): no_plan")
 
+---- what is ready -------------------------------------------------------------------------------
+
+local down = sp:plan_of "down2"
+tap.ok(down:script():find('plan:launch{ready={"B"}', 1, true) ~= nil, "weights are ready", down:script())
+down:launch{ready = {"A", "B"}}
+sp:use("down2", down)
+ok, list = problems()
+tap.ok(not ok and #list == 1 and list[1].code == "ready" and list[1].message:find "A is ready .* that is 'i', which 'up2' writes"
+  and list[1].location and list[1].other_location, "what a call writes is not", list[1] and list[1].message)
+sp:launch("down2", {early = false})
+tap.ok(problems(), "but for a kernel that begins when those in front have ended")
+down:launch{ready = {"B"}}
+sp:use("down2", down)
+sp:launch("down2", {early = true})
+tap.ok(problems(), "legal again")
+
 ---- scripts -------------------------------------------------------------------------------------
 
 local path = os.tmpname()
