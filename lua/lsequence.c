@@ -192,6 +192,21 @@ static int call_names_l(lua_State *L)
 	return 1;
 }
 
+/* core.sequence_edges(sequence) -> list of {from=, to=}, numbers of calls that depend on each other */
+static int edges_l(lua_State *L)
+{
+	const struct sequence *s = check_sequence(L, 1, "sequence");
+
+	lua_newtable(L);
+	for (int i = 0; i < s->edges.n; i++) {
+		lua_createtable(L, 0, 2);
+		set_integer(L, "from", s->edges.v[i].from + 1);
+		set_integer(L, "to", s->edges.v[i].to + 1);
+		lua_rawseti(L, -2, i + 1);
+	}
+	return 1;
+}
+
 /* plans -------------------------------------------------------------------- */
 
 BOX_GC(seqplan_gc, SEQPLAN_CLASS, seqplan_free)
@@ -617,7 +632,7 @@ void lua_open_sequence(lua_State *L)
 	static const luaL_Reg functions[] = { { "sequence", sequence_new_l }, { "sequence_tensor", sequence_tensor_l },
 		{ "sequence_call", sequence_call_l }, { "sequence_finish", sequence_finish_l }, { "sequence_args", sequence_args_l },
 		{ "sequence_plan", seqplan_new_l }, { "check_sequence_plan", check_l }, { "sequence_warm", warm_l }, { "sequence_plans", plans_l },
-		{ "sequence_call_names", call_names_l }, { "sequence_statements", statements_l }, { "sequence_timeline", seqline_new_l },
+		{ "sequence_call_names", call_names_l }, { "sequence_edges", edges_l }, { "sequence_statements", statements_l }, { "sequence_timeline", seqline_new_l },
 		{ NULL, NULL } };
 
 	class_new(L, &(struct class_def){ SEQUENCE_CLASS, methods, fields, meta });

@@ -2,6 +2,7 @@
 
 local core = require "millrace.core"
 local draft = require "millrace.draft"
+local choose_streams = require "millrace.sequence_streams"
 local options = require "millrace.options"
 local scripts = require "millrace.script"
 local sequences = require "millrace.sequence"
@@ -12,6 +13,27 @@ local SEARCH_SECONDS <const> = 10                       -- for each kernel, unle
 
 return function(mr, made)
   local sequence = {sequence = sequences.sequence}
+
+  ---- predicting ----------------------------------------------------------------------------------
+
+  -- The timelines of the kernels, in order of the sequence. Equal plans that find the same in L2 have one.
+  local function timelines(sp)
+    local lines, seen, names = {}, {}, core.sequence_call_names(sp.sequence)
+    for i, p in ipairs(core.sequence_plans(sp)) do
+      local warm = core.sequence_warm(sp, names[i])
+      local text = p:script() .. table.concat(warm, " ")
+      seen[text] = seen[text] or p:simulate{warm = warm}
+      lines[i] = seen[text]
+    end
+    return lines
+  end
+
+  local function simulate(sp, ...)
+    core.at_most(1, sp, ...)
+    expect(core.is(sp, "millrace.sequence_plan"), "simulate", "plan of a sequence", sp)
+    core.check_sequence_plan(sp, "simulate")
+    return core.sequence_timeline(sp, timelines(sp))
+  end
 
   ---- planning ------------------------------------------------------------------------------------
 
@@ -81,6 +103,7 @@ return function(mr, made)
     end
     for _, call in ipairs(sp.calls) do sp:use(call.name, plan_for(seq, call.name, device, o, planned)) end
     if not o.plans then use_ready(sp) end
+    if sp:check() then choose_streams(sp, timelines(sp)) end
     return sp
   end
 
@@ -90,23 +113,6 @@ return function(mr, made)
     if type(device) == "string" then device = mr.device(device) end
     return core.sequence_plan(seq, device or mr.device())
   end)
-
-  ---- predicting ----------------------------------------------------------------------------------
-
-  -- The plans of the calls in order of the sequence; each plan's timeline is made once.
-  local function simulate(sp, ...)
-    core.at_most(1, sp, ...)
-    expect(core.is(sp, "millrace.sequence_plan"), "simulate", "plan of a sequence", sp)
-    core.check_sequence_plan(sp, "simulate")
-    local lines, seen, names = {}, {}, core.sequence_call_names(sp.sequence)
-    for i, p in ipairs(core.sequence_plans(sp)) do
-      local warm = core.sequence_warm(sp, names[i])
-      local text = p:script() .. table.concat(warm, " ")
-      seen[text] = seen[text] or p:simulate{warm = warm}
-      lines[i] = seen[text]
-    end
-    return core.sequence_timeline(sp, lines)
-  end
 
   ---- texts ---------------------------------------------------------------------------------------
 

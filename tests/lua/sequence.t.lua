@@ -202,6 +202,7 @@ end)()
 local pp = parts:plan("h200", {trials = 60, measure = false})
 pp:launch("right", {stream = 3, early = false})
 tap.ok(pp:check(), "independent calls on two streams")
+tap.ok(parts:plan("h200", {trials = 60, measure = false}):check(), "with streams that the plan chooses")
 local kp = pp:compile{target = "host"}
 for seed = 1, 4 do tap.ok(kp:check{seed = seed}.ok, "right in any order, seed " .. seed) end
 local given = parts:inputs{seed = 7}
