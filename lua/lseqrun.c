@@ -64,9 +64,10 @@ static void **tensor_data(lua_State *L, const struct sequence *s, const struct a
 	return data;
 }
 
-/* core.sequence_run(sp, {kernel, ...}, inputs, {limit=, seconds=, seed=, race=, first=}) -> outputs, temporaries or nil, list of
+/* core.sequence_run(sp, {kernel, ...}, inputs, {limit=, seconds=, seed=, race=, first=, graph=}) -> outputs, temporaries or nil, list of
  * milliseconds or nil, how. The kernels are those of the calls, in order of the sequence. first: run the first so many calls one after the
- * other, each temporary in memory of its own, and return these, too. Raises what the CPU's runtime finds wrong. */
+ * other, each temporary in memory of its own, and return these, too. graph=false: on the device, launch the kernels one after the other, and wait for each unless timed; else all
+ * together, as a graph. Raises what the CPU's runtime finds wrong. */
 static int run_l(lua_State *L)
 {
 	struct host *h = enter(L);
@@ -80,20 +81,22 @@ static int run_l(lua_State *L)
 	struct built **kernels;
 	const char *report = NULL;
 	struct arrays x = { 3, 5, 0 };
-	bool timed, on_host;
+	bool timed, on_host, graph = true;
 	int64_t seed = 1, first = 0;
 	struct arena *a;
 	struct err e;
 
 	lua_settop(L, 4);
-	OPTIONS_CHECK(L, 4, "run", "limit", "seconds", "seed", "race", "first");
+	OPTIONS_CHECK(L, 4, "run", "limit", "seconds", "seed", "race", "first", "graph");
 	lua_newtable(L);
 	arrays_describe(L);
 	option_integer(L, 4, "run", "seed", INT64_MIN, INT64_MAX, &seed);
 	option_real(L, 4, "run", "limit", &o.limit);
 	option_bool(L, 4, "run", "race", &o.race);
+	option_bool(L, 4, "run", "graph", &graph);
 	option_integer(L, 4, "run", "first", 1, s->calls.n, &first);
 	job.first = (int)first;
+	job.graph = graph;
 	timed = option_real(L, 4, "run", "seconds", &bench.seconds);
 	if (lua_type(L, 3) != LUA_TTABLE)
 		throw_type(L, 3, "run", "table of inputs");
@@ -125,7 +128,9 @@ static int run_l(lua_State *L)
 	if (on_host)
 		return 2;
 	PUSH_LIST(L, i, r.runs, lua_pushnumber(L, r.ms[i]));
-	lua_createtable(L, 0, 2);
+	lua_createtable(L, 0, 3);
+	lua_pushboolean(L, r.graph);
+	lua_setfield(L, -2, "graph");
 	set_text(L, "cache", gpu_cache_name(r.cache));
 	if (r.watts > 0)
 		set_real(L, "watts", r.watts);

@@ -115,25 +115,25 @@ local function check(k, given)
   return setmetatable(found, checked)
 end
 
-local timed = record("benchmark of a sequence", "ms min max runs tflops gbps watts cache predicted",
+local timed = record("benchmark of a sequence", "ms min max runs tflops gbps watts cache graph predicted",
   {__name = "millrace.sequence_bench", __tostring = function(b)
-    return ("%.4g ms (predicted %.4g), %.3g TFLOP/s, %.3g GB/s\n%d runs, %.4g to %.4g ms%s%s"):format(b.ms, b.predicted, b.tflops, b.gbps,
-      b.runs, b.min, b.max, b.cache and "; " .. b.cache or "", b.watts and ("; %.0f W"):format(b.watts) or "")
+    return ("%.4g ms (predicted %.4g), %.3g TFLOP/s, %.3g GB/s\n%d runs, %.4g to %.4g ms%s%s%s"):format(b.ms, b.predicted, b.tflops, b.gbps,
+      b.runs, b.min, b.max, b.graph and "; as a graph" or "", b.cache and "; " .. b.cache or "", b.watts and ("; %.0f W"):format(b.watts) or "")
   end})
 
--- sk:bench([{seconds=, limit=, inputs=}])
+-- sk:bench([{seconds=, limit=, inputs=, graph=true}])
 local function bench(k, given)
   check_kernel(k, "bench")
-  local o = options.check(given, "bench", {"seconds", "limit", "inputs"})
+  local o = options.check(given, "bench", {"seconds", "limit", "inputs", "graph"})
   options.seconds(o, "bench", {"seconds", "limit"})
   if k.target == "host" then
     raise "bench: kernels for the CPU are for results, their time says nothing about the device: sp:simulate() predicts it"
   end
-  local _, _, ms, how = core.sequence_run(k.plan, k.kernels, inputs_of(k, o.inputs), {seconds = o.seconds or 1, limit = o.limit})
+  local _, _, ms, how = core.sequence_run(k.plan, k.kernels, inputs_of(k, o.inputs), {seconds = o.seconds or 1, limit = o.limit, graph = o.graph})
   table.sort(ms)
   local middle, tl = ms[(#ms + 1) // 2], k.plan:simulate()
   return setmetatable({ms = middle, min = ms[1], max = ms[#ms], runs = #ms, tflops = tl.flops / middle / 1e9,
-    gbps = tl.bytes / middle / 1e6, watts = how.watts, cache = how.cache, predicted = tl.seconds * 1e3}, timed)
+    gbps = tl.bytes / middle / 1e6, watts = how.watts, cache = how.cache, graph = how.graph, predicted = tl.seconds * 1e3}, timed)
 end
 
 kernel = record("compiled sequence", "plan target kernels source", {__name = "millrace.sequence_kernel",

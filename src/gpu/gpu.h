@@ -90,6 +90,7 @@ struct gpu_result {
 	int runs;
 	int copies;			/* of each buffer that rotates */
 	enum gpu_cache cache;
+	bool graph;			/* a run was the launch of a graph */
 	double watts;			/* mean power of the board meanwhile; 0: not known */
 	/* Of a race: `ms` has the medians of its samples, round by round, within a round in the order
 	 * of the contestants; `runs` is their number. */

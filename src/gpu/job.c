@@ -290,6 +290,8 @@ enum err_code gpu_job_check(const struct gpu_job *job, struct err *e)
 		TRY(check_buffer(job, i, e));
 	for (int i = 0; i < job->nsteps; i++)
 		TRY(check_step(job, i, e));
+	if (job->mode == GPU_RACE && job->graph)
+		return WRONG("a race has no graphs");
 	if (job->mode == GPU_RACE)
 		TRY(check_race(job, e));
 	TRY(check_contestants(job, e));

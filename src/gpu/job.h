@@ -165,6 +165,9 @@ struct gpu_job {
 	const struct gpu_step *steps;
 	int nsteps;
 	enum gpu_mode mode;
+	/* RUN, BENCH: put all steps of a run on their streams at once, as a graph (CUDA graph, HIP graph). A RUN without it waits
+	 * for the end of each step, so none overlaps another. */
+	bool graph;
 	struct gpu_bench bench;
 	struct gpu_race race;
 };

@@ -18,6 +18,8 @@
 struct CUctx_st;
 struct CUevent_st;
 struct CUfunc_st;
+struct CUgraph_st;
+struct CUgraphExec_st;
 struct CUmod_st;
 struct CUstream_st;
 struct _nvrtcProgram;
@@ -57,6 +59,7 @@ enum cuda_result {
 	CUDA_SYSTEM_NOT_READY = 802,
 	CUDA_DRIVER_MISMATCH = 803,
 	CUDA_COMPAT_NOT_SUPPORTED = 804,
+	CUDA_CAPTURE_INVALID = 901,
 	CUDA_INVALID_CLUSTER_SIZE = 912,
 	CUDA_UNKNOWN = 999,
 };
@@ -132,7 +135,7 @@ struct cuda_launch_config {
 	unsigned nattributes;
 };
 
-enum { CUDA_TENSOR_MAP_ALIGN = 64, CUDA_STREAM_NON_BLOCKING = 1 };
+enum { CUDA_TENSOR_MAP_ALIGN = 64, CUDA_STREAM_NON_BLOCKING = 1, CUDA_CAPTURE_OF_THREAD = 1 };
 
 struct cuda_tensor_map {
 	_Alignas(CUDA_TENSOR_MAP_ALIGN) uint64_t opaque[16];
@@ -206,7 +209,14 @@ struct nvml_process {
 	SYM(event_destroy, cuEventDestroy, _v2, hipEventDestroy, (struct CUevent_st *event)) \
 	SYM(event_record, cuEventRecord, , hipEventRecord, (struct CUevent_st *event, struct CUstream_st *stream)) \
 	SYM(event_elapsed, cuEventElapsedTime, , hipEventElapsedTime, (float *ms, struct CUevent_st *from, \
-		struct CUevent_st *to))
+		struct CUevent_st *to)) \
+	SYM(capture_begin, cuStreamBeginCapture, _v2, hipStreamBeginCapture, (struct CUstream_st *stream, int mode)) \
+	SYM(capture_end, cuStreamEndCapture, , hipStreamEndCapture, (struct CUstream_st *stream, struct CUgraph_st **graph)) \
+	SYM(graph_instantiate, cuGraphInstantiateWithFlags, , hipGraphInstantiateWithFlags, (struct CUgraphExec_st **exec, \
+		struct CUgraph_st *graph, unsigned long long flags)) \
+	SYM(graph_launch, cuGraphLaunch, , hipGraphLaunch, (struct CUgraphExec_st *exec, struct CUstream_st *stream)) \
+	SYM(graph_destroy, cuGraphDestroy, , hipGraphDestroy, (struct CUgraph_st *graph)) \
+	SYM(graph_exec_destroy, cuGraphExecDestroy, , hipGraphExecDestroy, (struct CUgraphExec_st *exec))
 
 /* What only one of them has. SYM(needed, name, suffix, parameters): the library exports name##suffix. It is an error if
  * a needed one is missing. */

@@ -202,6 +202,7 @@ static void code_gpu_result(struct wire *w, struct gpu_result *r)
 {
 	CODE(w, *r);
 	CODE_ENUM(w, r->cache, gpu_cache, GPU_CACHE_COLD);
+	CODE_BOOL(w, r->graph);
 	r->ms = code_numbers(w, r->ms, code_count(w, &r->runs), sizeof(*r->ms));
 	r->min_ms = code_numbers(w, r->min_ms, code_count(w, &r->contestants), sizeof(*r->min_ms));
 	r->max_ms = code_numbers(w, r->max_ms, r->contestants, sizeof(*r->max_ms));
@@ -292,6 +293,7 @@ static void code_gpu_job(struct wire *w, struct gpu_job *job)
 	CODE_ENUM(w, job->api, gpu_api, GPU_APIS - 1);
 	code_string(w, &job->arch);
 	CODE_ENUM(w, job->mode, gpu_mode, GPU_RACE);
+	CODE_BOOL(w, job->graph);
 	CODE_ARRAY(w, job->race.names, job->race.n, const char *, code_text);
 	CODE_ARRAY(w, job->binaries, job->nbinaries, struct gpu_binary, code_gpu_binary);
 	CODE_ARRAY(w, job->buffers, job->nbuffers, struct gpu_buffer, code_gpu_buffer);

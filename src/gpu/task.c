@@ -392,19 +392,12 @@ enum err_code gpu_task_init(struct gpu_task *t, struct gpu_context *d, const str
 	return make_launches(t);
 }
 
-enum err_code gpu_task_begin(struct gpu_task *t)
-{
-	for (int i = 0; i < t->job->nsteps; i++) {
-		for (int c = 0; c < t->copies && t->job->steps[i].once; c++)
-			TRY(gpu_task_step(t, i, c));
-		if (t->job->steps[i].once)
-			TRY(CALL_FOR(t->d, t->launches[i].after, stream_synchronize, t->d->stream));
-	}
-	return OK;
-}
-
 void gpu_task_release(struct gpu_task *t)
 {
+	for (int i = 0; t->graphs && i < t->copies; i++)
+		if (t->graphs[i])
+			t->d->api.graph_exec_destroy(t->graphs[i]);
+	t->graphs = NULL;
 	for (int i = 0; t->memory && i < t->job->nbuffers * t->copies; i++)
 		if (t->memory[i])
 			t->d->api.release(t->memory[i]);
@@ -439,7 +432,7 @@ enum err_code gpu_task_step(struct gpu_task *t, int step, int copy)
 	return launch(t, l, t->streams[0], l->params[copy]);
 }
 
-enum err_code gpu_task_run(struct gpu_task *t, int contestant, int copy)
+static enum err_code launch_all(struct gpu_task *t, int contestant, int copy)
 {
 	TRY(fork_streams(t));
 	for (int i = 0; i < t->job->nsteps; i++) {
@@ -458,6 +451,72 @@ enum err_code gpu_task_run(struct gpu_task *t, int contestant, int copy)
 	}
 	return join_streams(t);
 }
+
+/* ---- graphs ---- */
+
+/* Can the driver make a graph of all that the job launches? Of early launches since CUDA 12.3. */
+static bool captures(const struct gpu_task *t)
+{
+	const struct gpu_info *info = &t->d->info;
+
+	if (t->d->kind == GPU_HIP || info->driver_major > 12 || (info->driver_major == 12 && info->driver_minor >= 3))
+		return true;
+	for (int i = 0; i < t->job->nsteps; i++)
+		if (t->job->steps[i].early)
+			return false;
+	return true;
+}
+
+static enum err_code capture(struct gpu_task *t, int copy, struct CUgraph_st **graph)
+{
+	enum err_code code;
+
+	TRY(CALL(t->d, capture_begin, t->streams[0], CUDA_CAPTURE_OF_THREAD));
+	code = launch_all(t, 0, copy);
+	if (!code)
+		return CALL(t->d, capture_end, t->streams[0], graph);
+	t->d->api.capture_end(t->streams[0], graph);
+	return code;
+}
+
+static enum err_code make_graphs(struct gpu_task *t)
+{
+	t->graphs = ARENA_ARRAY(t->arena, t->copies, struct CUgraphExec_st *);
+	for (int i = 0; i < t->copies; i++) {
+		struct CUgraph_st *graph = NULL;
+		enum err_code code = capture(t, i, &graph);
+
+		code = code ? code : CALL(t->d, graph_instantiate, &t->graphs[i], graph, 0);
+		if (graph)
+			t->d->api.graph_destroy(graph);
+		TRY(code);
+	}
+	return OK;
+}
+
+static enum err_code do_once(struct gpu_task *t)
+{
+	for (int i = 0; i < t->job->nsteps; i++) {
+		for (int c = 0; c < t->copies && t->job->steps[i].once; c++)
+			TRY(gpu_task_step(t, i, c));
+		if (t->job->steps[i].once)
+			TRY(CALL_FOR(t->d, t->launches[i].after, stream_synchronize, t->d->stream));
+	}
+	return OK;
+}
+
+enum err_code gpu_task_begin(struct gpu_task *t)
+{
+	TRY(do_once(t));
+	return t->job->graph && captures(t) ? make_graphs(t) : OK;
+}
+
+enum err_code gpu_task_run(struct gpu_task *t, int contestant, int copy)
+{
+	return t->graphs ? CALL(t->d, graph_launch, t->graphs[copy], t->streams[0]) : launch_all(t, contestant, copy);
+}
+
+/* ---- what it leaves ---- */
 
 enum err_code gpu_task_check_guards(struct gpu_task *t, const char *what)
 {

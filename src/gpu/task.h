@@ -27,6 +27,7 @@ struct gpu_task {
 	struct CUstream_st *streams[GPU_STREAMS_MAX];	/* of steps; the first is the context's; NULL: no step is on it */
 	struct CUevent_st **events;	/* by step: its end, where steps of other streams wait for that; else NULL */
 	struct CUevent_st *start, *ends[GPU_STREAMS_MAX];	/* of a run, if it has several streams */
+	struct CUgraphExec_st **graphs;	/* by copy: a run of a job that wants graphs; NULL: each step is launched */
 	int copies;
 	enum gpu_cache cache;		/* what a run finds in the L2 */
 };
@@ -39,7 +40,7 @@ void gpu_task_release(struct gpu_task *t);
 /* The address of a buffer, of the copy `copy` if it rotates. */
 device_ptr gpu_task_memory(const struct gpu_task *t, int buffer, int copy);
 
-/* Do the steps marked `once`, for all copies. */
+/* Do the steps marked `once`, for all copies. Then make the graphs. */
 NODISCARD enum err_code gpu_task_begin(struct gpu_task *t);
 
 /* Put one step on the context's stream, or all steps of a run on theirs; what follows on the context's comes after all of them. contestant: of a race, from 1; else 0. */

@@ -215,6 +215,22 @@ static enum err_code run_once(struct gpu_task *t, struct gpu_result *r)
 	return OK;
 }
 
+/* All steps together; an error names the last kernel, whichever caused it. */
+static enum err_code run_together(struct gpu_task *t, struct gpu_result *r)
+{
+	const char *after = NULL;
+
+	r->ms = ARENA_ARRAY(t->arena, 1, double);
+	r->runs = 1;
+	for (int i = 0; i < t->job->nsteps; i++)
+		if (t->launches[i].after && !t->job->steps[i].once)
+			after = arena_strf(t->arena, "%s, or before", t->launches[i].after);
+	TRY(span_begin(t->d));
+	TRY(gpu_task_run(t, 0, 0));
+	TRY(span_end(t->d, after, r->ms));
+	return after ? gpu_task_check_guards(t, after) : OK;
+}
+
 /* ---- many times ---- */
 
 /* Batches whose times do not count. */
@@ -428,7 +444,8 @@ static enum err_code run_task(struct gpu_task *t, const struct progress *p, stru
 	r->copies = t->copies;
 	r->cache = t->cache;
 	TRY(gpu_task_begin(t));
-	code = t->job->mode == GPU_RUN ? run_once(t, r) : run_timed(&by, r, &copy);
+	r->graph = t->graphs != NULL;
+	code = t->job->mode != GPU_RUN ? run_timed(&by, r, &copy) : t->job->graph ? run_together(t, r) : run_once(t, r);
 	for (int i = 0; i < LEN(by.events); i++)
 		if (by.events[i])
 			t->d->api.event_destroy(by.events[i]);

@@ -159,6 +159,7 @@ enum err_code sequence_on_device(const struct sequence_job *j, struct gpu *g, do
 	add_buffers(j, &x, buffer, offset);
 	for (int i = 0; i < (j->first ? j->first : s->calls.n); i++)
 		add_call(j, &x, j->first ? i : j->plan->order[i], buffer, offset, last_step, a);
+	x.job.graph = j->graph && !j->first;
 	if (bench)
 		x.job.bench = *bench;
 	return gpu_run(g, &x.job, limit, stop, a, r, e);

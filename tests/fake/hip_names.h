@@ -30,3 +30,9 @@
 #define cuEventElapsedTime hipEventElapsedTime
 #define cuStreamWaitEvent hipStreamWaitEvent
 #define cuStreamDestroy_v2 hipStreamDestroy
+#define cuStreamBeginCapture_v2 hipStreamBeginCapture
+#define cuStreamEndCapture hipStreamEndCapture
+#define cuGraphInstantiateWithFlags hipGraphInstantiateWithFlags
+#define cuGraphLaunch hipGraphLaunch
+#define cuGraphDestroy hipGraphDestroy
+#define cuGraphExecDestroy hipGraphExecDestroy

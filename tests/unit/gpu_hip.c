@@ -152,6 +152,9 @@ static void test_bench(void)
 		"a benchmark");
 	is_int(r.cache, GPU_CACHE_UNKNOWN, "of which it is not said what the cache held");
 	ok(r.watts == 0, "nor how much power it drew");
+	s.job.graph = true;
+	ok(!gpu_run(g, &s.job, PATIENT, NULL, &arena, &r, &err) && r.runs == 5 && r.graph && r.ms[0] > 1.4 && r.ms[0] < 1.6,
+		"a benchmark of graphs");
 	gpu_free(g);
 }
 

@@ -270,6 +270,69 @@ static void test_bench(void)
 	gpu_free(g);
 }
 
+/* Three times saxpy, the second on a stream of its own, behind the first. */
+static void three_steps(struct simple *s, struct gpu_step steps[3])
+{
+	static const int first = 0, second = 1;
+
+	saxpy_init(s);
+	for (int i = 0; i < 3; i++)
+		steps[i] = s->step;
+	steps[1].stream = 2;
+	steps[1].after = &first;
+	steps[2].after = &second;
+	steps[1].nafter = steps[2].nafter = 1;
+	steps[0].early = true;
+	s->job.steps = steps;
+	s->job.nsteps = 3;
+	s->job.graph = true;
+}
+
+static void test_graphs(void)
+{
+	struct gpu *g = open_gpu();
+	struct gpu_step steps[3];
+	struct gpu_result r = { 0 };
+	struct gpu_info info;
+	struct simple s;
+	int64_t left;
+
+	ok(!gpu_probe(g, GPU_CUDA, NULL, &info, &err), "the device");
+	left = info.memory_free;
+	three_steps(&s, steps);
+	ok(!gpu_run(g, &s.job, PATIENT, NULL, &arena, &r, &err) && saxpy_right(&s, 3) && r.graph, "one run, as a graph");
+	ok(r.runs == 1 && fabs(r.ms[0] - 0.075) < 1e-6, "with the time of all steps");
+	three_steps(&s, steps);
+	s.buffers[1].rotate = true;
+	s.job.mode = GPU_BENCH;
+	s.job.bench = (struct gpu_bench){ .runs_min = 4, .runs_max = 4, .copies = 3 };
+	ok(!gpu_run(g, &s.job, PATIENT, NULL, &arena, &r, &err) && r.graph && r.copies == 3, "a benchmark of graphs");
+	ok(r.runs == 4 && fabs(r.ms[0] - 0.075) < 1e-6 && fabs(r.ms[3] - 0.075) < 1e-6, "times a graph a run");
+	ok(s.y[0] == 1000 && s.y[99] > 1000 && fmod(s.y[99] - 1000, 3 * 2 * 99) == 0, "of each copy");
+	s.job.graph = false;
+	ok(!gpu_run(g, &s.job, PATIENT, NULL, &arena, &r, &err) && !r.graph && fabs(r.ms[0] - 0.15) < 1e-6,
+		"or the launches of its steps");
+	ok(!gpu_probe(g, GPU_CUDA, NULL, &info, &err) && info.memory_free == left, "nothing is left");
+	three_steps(&s, steps);
+	steps[1].entry = "fault";
+	steps[1].nparams = 0;
+	is_int(run(g, &s.job, PATIENT), ERR_IO, "a kernel of a graph that fails");
+	ok(gpu_failure(g) == GPU_FAIL_FAULT && says(&err, "after 'saxpy', or before"), "is among those named");
+	ok(still_works(g), "and does not matter to the next job");
+	three_steps(&s, steps);
+	s.job.mode = GPU_RACE;
+	ok(refused(&s.job, "a race has no graphs"), "a race of graphs");
+	setenv("FAKE_CUDA_VERSION", "12020", 1);
+	gpu_close(g);
+	three_steps(&s, steps);
+	ok(!gpu_run(g, &s.job, PATIENT, NULL, &arena, &r, &err) && saxpy_right(&s, 3) && !r.graph && fabs(r.ms[0] - 0.15) < 1e-6,
+		"a driver that cannot capture early launches");
+	steps[0].early = false;
+	ok(!gpu_run(g, &s.job, PATIENT, NULL, &arena, &r, &err) && r.graph, "can capture others");
+	unsetenv("FAKE_CUDA_VERSION");
+	gpu_free(g);
+}
+
 /* The state of an L2 of 4 MiB that a benchmark of two runs, over so many copies of an input, reports. */
 static enum gpu_cache cache_of(struct gpu *g, size_t input, int copies)
 {
@@ -336,7 +399,7 @@ int main(int argc, char **argv)
 {
 	static void (*const tests[])(void) = { test_job_check, test_messages, test_run, test_binaries,
 		test_launch_numbers,
-		test_bench, test_cache_state, test_watts };
+		test_bench, test_graphs, test_cache_state, test_watts };
 
 	return gpu_tests(argc, argv, tests, LEN(tests));
 }

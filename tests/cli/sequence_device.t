@@ -1,0 +1,52 @@
+# Sequences on a device: the fake driver, each of whose launches takes 50 µs, and of a graph half of that (tests/fake/fake_cuda.c).
+. tests/lib.sh
+
+fakes=$(dirname "$(readlink -f "$MILLRACE")")/fake
+[ -e "$fakes/fake_cuda.so" ] && [ -e "$fakes/fake_nvrtc.so" ] ||
+	t_skip_all "no fake libraries in $fakes: make check builds them"
+export MILLRACE_LIBCUDA=$fakes/fake_cuda.so MILLRACE_LIBNVML=$fakes/fake_nvml.so
+export MILLRACE_LIBNVRTC=$fakes/fake_nvrtc.so MILLRACE_STORE=none
+
+cat >"$T/forked.lua" <<'E'
+local gemm = mr.examples.gemm
+local seq = mr.sequence("forked", function(s)
+  local x, w, y = s:input("x", {64, 32}), s:input("w", {2, 32, 32}), s:output("y", {3, 64, 32})
+  local t = s:temp("t", {64, 32})
+  s:call("left", gemm{m = 64, n = 32, k = 32}, {A = x, B = w:rows(0, 1), C = y:rows(0, 1)})
+  s:call("right", gemm{m = 64, n = 32, k = 32}, {A = x, B = w:rows(1, 1), C = t})
+  s:call("more", gemm{m = 64, n = 32, k = 32}, {A = t, B = w:rows(1, 1), C = y:rows(1, 1)})
+  s:call("last", gemm{m = 64, n = 32, k = 32}, {A = y:rows(1, 1), B = w:rows(0, 1), C = y:rows(2, 1)})
+end)()
+local plan = mr.plan(seq:program "left":graph{tile = {m = 64, n = 32, k = 32}}, "h200")
+plan:buffers{a = 2, b = 2}
+for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+plan:fill_waits()
+local sp = mr.sequence_plan(seq, "h200")
+for _, c in ipairs(sp.calls) do sp:use(c.name, plan) end
+sp:arena()
+sp:launch("right", {stream = 1, early = false})
+sp:launch("more", {stream = 1})
+sp:launch("last", {early = false, after = {"more"}})
+assert(sp:check())
+return sp:compile{target = "cuda"}
+E
+t_cmd 'a benchmark' 0 "$MILLRACE" -e "local k = dofile '$T/forked.lua'
+for _, graph in ipairs{'default', true, false} do
+  local b = k:bench{seconds = 0.01, graph = graph ~= 'default' and graph or graph == 'default' and nil}
+  print(('%.3f'):format(b.ms), b.graph, tostring(b):find('; as a graph', 1, true) ~= nil)
+end
+local y = k:run(k.plan.sequence:inputs()).y
+print(y:get(1, 1, 1), y:get(3, 64, 32))"
+t_out 'launches graphs, unless it is not to' <<'E'
+0.100	true	true
+0.100	true	true
+0.200	false	false
+0.0	0.0
+E
+t_cmd 'a driver that cannot capture early launches' 0 env FAKE_CUDA_VERSION=12020 "$MILLRACE" -e "
+local b = dofile('$T/forked.lua'):bench{seconds = 0.01}
+print(('%.3f'):format(b.ms), b.graph)"
+t_out 'gets them one by one' <<'E'
+0.200	false
+E
+t_done
