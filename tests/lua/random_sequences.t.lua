@@ -2,11 +2,12 @@
 -- order of the calls that it leaves open and with the temporaries where it puts them; of a plan that check() refuses an order that is
 -- wrong is looked for, by what each byte of memory holds in terms of calls.
 --
---   millrace tests/lua/random_sequences.t.lua [first [last]]     $MILLRACE_SEQUENCES: how many (300)
+--   millrace tests/lua/random_sequences.t.lua [first [last [cuda]]]     $MILLRACE_SEQUENCES: how many (300)
 local tap = dofile(os.getenv "MILLRACE_HOME" .. "/tests/lua/tap.lua")
 
 local N <const> = 16                                    -- rows and columns of a block; a tensor has one or two
 local max = mr.max
+local target = arg and arg[3] or "host"
 
 local function program(name, inputs, f)
   return mr.program(name, function(p)
@@ -25,14 +26,18 @@ local programs = {
   program("most", 2, function(x, y) return max(x, y) + 1 end),
 }
 
--- Programs of one or two blocks, with a plan and its kernel each, which all sequences share.
+-- Programs of one or two blocks, with plans and their kernels, which all sequences share: of two, one loads X1 before it waits for what is
+-- in front of it.
 local bound, plans, kernels = {}, {}, {}
 for i, prog in ipairs(programs) do
   for blocks = 1, 2 do
     local b = prog{m = N * blocks, n = N}
     bound[i * 2 + blocks] = b
-    plans[b] = mr.search(b, "h200", {trials = 20, measure = false}).plan
-    kernels[b] = plans[b]:compile{target = "host"}
+    local plan = mr.search(b, "h200", {trials = 20, measure = false}).plan
+    local early = plan:copy()
+    early:launch{ready = {"X1"}, next = "start"}
+    plans[b] = {plan, early}
+    kernels[b] = {plan:compile{target = target}, early:compile{target = target}}
   end
 end
 
@@ -82,7 +87,8 @@ local function draw(seed)
       from[#from + 1] = pick(list)
     end
     for k = b, b + blocks - 1 do to.written[k] = true end
-    d.calls[#d.calls + 1] = {name = "c" .. #d.calls, which = which, blocks = blocks, from = from, to = {to, b}}
+    d.calls[#d.calls + 1] = {name = "c" .. #d.calls, which = which, blocks = blocks, from = from, to = {to, b},
+      plan = 1 + below(4) // 3}
     return true
   end
   for _ = 1, 2 + below(4) do
@@ -125,7 +131,7 @@ end
 -- A plan at random: streams, waits, the order of launches, and offsets, of which most make a legal plan.
 local function plan_of(seq, d)
   local sp = mr.sequence_plan(seq, "h200")
-  for _, c in ipairs(d.calls) do sp:use(c.name, plans[bound[c.which * 2 + c.blocks]]) end
+  for _, c in ipairs(d.calls) do sp:use(c.name, plans[bound[c.which * 2 + c.blocks]][c.plan]) end
   local streams = 1 + below(3)
   local order = {}
   for i, c in ipairs(d.calls) do
@@ -156,6 +162,11 @@ local function plan_of(seq, d)
       end
     end
     if not added then break end
+  end
+  local in_front = {}                                   -- by stream: is there a call?
+  for _, c in ipairs(sp.calls) do
+    if in_front[c.stream] and #c.after == 0 and below(2) == 0 then sp:launch(c.name, {early = true}) end
+    in_front[c.stream] = true
   end
   sp:arena()
   local block = N * N * 4
@@ -269,10 +280,10 @@ for seed = first or 1, last or many do
       if ok then
         legal = legal + 1
         local list, inputs = {}, seq:inputs{seed = seed}
-        for i, c in ipairs(d.calls) do list[i] = kernels[bound[c.which * 2 + c.blocks]] end
+        for i, c in ipairs(d.calls) do list[i] = kernels[bound[c.which * 2 + c.blocks]][c.plan] end
         local want, right = seq:reference(inputs), not wrong
         for run = 1, 2 do
-          local got = sp:compile{target = "host", kernels = list}:run(inputs, {seed = seed * 10 + run})
+          local got = sp:compile{target = target, kernels = list}:run(inputs, {seed = seed * 10 + run})
           for name, x in pairs(want) do right = right and got[name]:max_error(x) == 0 end
         end
         if not right then wrong_ones = wrong_ones + 1 end
