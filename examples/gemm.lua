@@ -1,11 +1,14 @@
--- gemm: C[m,n] = act(sum over k of A[m,k] B[n,k] + bias[n]).
+-- gemm: C[m,n] = act(sum over k of A[m,k] B[n,k] + bias[n]) + R[m,n].
 --
 -- sizes    m, n, k
 -- options  a           axis order of A in memory: "mk" (default) or "km"
 --          b           axis order of B: "nk" (default) or "kn"
 --          bias        true: add bias[n]
 --          activation  "relu", "gelu" or "silu"
---          dtype       of A, B and bias ("bf16")
+--          residual    true: add R[m,n]
+--          squares     a number of columns, which divides n: also store S[m,i], the sum of the squares of C[m,:]
+--                      over the i-th so many columns, from which the norm of a row follows
+--          dtype       of A, B, bias and R ("bf16")
 --          out         of C (dtype)
 local mr = require "millrace"
 
@@ -25,16 +28,26 @@ return mr.program("gemm", function(p)
   local bias = p:option("bias", "boolean") and p:input("bias", {n})
   local act = p.activation and p:check(activations[p.activation],
     'activation must be "relu", "gelu" or "silu"')
+  local R = p:option("residual", "boolean") and p:input("R", {m, n})
   local C = p:output("C", {m, n}, out)
+  local squares = p:option("squares", "integer")
+  p:check(not squares or squares >= 1 and n.size % squares == 0, "squares must divide n")
+  local block, col = n, n                               -- a column is one of a block, if there are blocks
+  if squares then block, col = p:axis("block", n.size // squares), p:axis("col", squares) end
+  local at = squares and block * squares + col or n
+  local S = squares and p:output("S", {m, block}, "f32")
 
-  local c = p:carry("c", {m, n}, 0)
+  local c = p:carry("c", squares and {m, block, col} or {m, n}, 0)
   p:loop(k, function()
-    c:add(p:mma("mma", p:load("load_a", A), p:load("load_b", B)))
+    c:add(p:mma("mma", p:load("load_a", A), p:load("load_b", B, p.b == "kn" and {k, at} or {at, k})))
   end)
-  local row = bias and p:load("load_bias", bias)
-  C:store("store_c", p:task("epilogue", function()
+  local row, r = bias and p:load("load_bias", bias, {at}), R and p:load("load_r", R, {m, at})
+  local y, s = p:task("epilogue", function()
     local x = row and c + row or c
     if act then x = act(x) end
-    return x:to(out)
-  end))
+    local y = (r and x + r or x):to(out)
+    return y, S and mr.rowsum(y * y, col)
+  end)
+  C:store("store_c", y, {m, at})
+  if S then S:store("store_s", s) end
 end)

@@ -13,6 +13,7 @@
 -- options  d      of a head, even (128)
 --          nmax   keys that the caches have (8192)
 --          eps    (1e-6)
+--          sums   a number: the squares of a row are the sum over S[b,:], so many numbers (no S)
 --          dtype  of X, W, Q, K and V ("bf16")
 --          table  of Cos and Sin, the rows of the tokens' positions ("f32")
 local mr = require "millrace"
@@ -20,8 +21,10 @@ local mr = require "millrace"
 return mr.program("qkv_rope_step", function(p)
   local b, k, hq, hkv = p:axes("b", "k", "hq", "hkv")
   local d, eps = p:option("d", "integer", 128), p:option("eps", "number", 1e-6)
+  local sums = p:option("sums", "integer")
   p:check(d >= 2 and d % 2 == 0, "d must be even")
   p:check(eps >= 0, "eps must be at least 0")
+  p:check(not sums or sums >= 1, "sums must be at least 1")
   local dtype, table = p.dtype or "bf16", p.table or "f32"
   local keys, values = hq.size, hq.size + hkv.size      -- the first heads of each
   local h, two, half = p:axis("h", values + hkv.size), p:axis("two", 2), p:axis("half", d // 2)
@@ -31,15 +34,20 @@ return mr.program("qkv_rope_step", function(p)
   local Pos, Q = p:input("Pos", {b}, "i32"), p:output("Q", {b, hq, two, half}, dtype)
   local K, V = p:output("K", {b, hkv, nmax, two, half}, dtype), p:output("V", {b, hkv, nmax, two, half}, dtype)
 
-  local y, square = p:carry("y", {b, h, two, half}, 0), p:carry("square", {b}, 0)
+  local part = sums and p:axis("part", sums)
+  local S = sums and p:input("S", {b, part}, "f32")
+
+  local y, square = p:carry("y", {b, h, two, half}, 0), not sums and p:carry("square", {b}, 0)
   p:loop(k, function()
     local x, w = p:load("load_x", X), p:load("load_w", W)
-    p:task("squares", function() square:add(mr.rowsum(x * x, k)) end)
+    if square then p:task("squares", function() square:add(mr.rowsum(x * x, k)) end) end
     y:add(p:mma("mma", x, w))
   end)
   local cos, sin, pos = p:load("load_cos", Cos), p:load("load_sin", Sin), p:load("load_pos", Pos)
+  local s = S and p:load("load_s", S)
   local out = p:task("rotate", function()
-    local x, turned = y * mr.rsqrt(square / k.size + eps), h:index():lt(values)
+    local x = y * mr.rsqrt((s and mr.rowsum(s, part) or square) / k.size + eps)
+    local turned = h:index():lt(values)
     local other = x:at(two, two ~ 1) * mr.where(two:index():eq(0), -sin, sin)
     return (x * mr.where(turned, cos, 1) + mr.where(turned, other, 0)):to(dtype)
   end)

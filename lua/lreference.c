@@ -351,15 +351,17 @@ static void compare_element(struct comparison *c, int64_t at, double got, double
 	c->allowed = allowed;
 }
 
-/* Has nothing written element `at` of the array, which is as a run begins with it: on a device every word POISON of
- * src/run/run.c, on the CPU every byte 255? True of elements of 4 bits, of which two share a byte. */
-static bool is_unwritten(const struct array *a, int64_t at)
+/* Has nothing written element `at` of the array? Then it is as it was before, which is, unless an array is given, as a run begins: on a device
+ * every word POISON of src/run/run.c, on the CPU every byte 255. True of elements of 4 bits, of which two share a byte. */
+static bool is_unwritten(const struct array *a, const struct array *before, int64_t at)
 {
 	static const unsigned char word[] = { 0xc0, 0x7f, 0xc0, 0x7f };
 	int bits = dtype_bits(a->type), bytes = bits / 8;
 	const unsigned char *element = (const unsigned char *)a->data + at * bytes;
 	bool on_device = true, on_host = true;
 
+	if (before)
+		return memcmp(element, (const unsigned char *)before->data + at * bytes, (size_t)bytes) == 0;
 	for (int i = 0; i < bytes; i++) {
 		on_device &= element[i] == word[(at * bytes + i) % 4];
 		on_host &= element[i] == 0xff;
@@ -411,16 +413,19 @@ static void push_comparison(lua_State *L, const struct comparison *c, int rank, 
 	lua_setfield(L, -2, "worst");
 }
 
-/* core.compare(got, want, allowed) -> {wrong=, compared=, unlimited=, telling=, relative=, max_abs=, allowed= (all relative), share=,
- * stray= (elements written that the program does not store), stray_at= (the first one's index), worst = {index=, got=, want=, allowed=}} */
+/* core.compare(got, want, allowed[, before]) -> {wrong=, compared=, unlimited=, telling=, relative=, max_abs=, allowed= (all relative), share=,
+ * stray= (elements written that the program does not store:
+ * other than in `before`, or, without it, than a run begins with; false: unknown, none), stray_at= (the first one's index), worst = {index=, got=, want=, allowed=}} */
 static int compare_l(lua_State *L)
 {
 	const struct array *got = check_array(L, 1, "check"), *want = check_array(L, 2, "check");
 	const struct array *allowed = check_array(L, 3, "check");
+	const struct array *before = lua_toboolean(L, 4) ? check_array(L, 4, "check") : NULL;
+	bool known = lua_isnoneornil(L, 4) || before;
 	struct comparison c = { 0 };
 	double x[COMPARED], y[COMPARED], z[COMPARED];
 
-	if (got->n != want->n || want->n != allowed->n)
+	if (got->n != want->n || want->n != allowed->n || (before && (before->n != got->n || before->type != got->type)))
 		throw_msg(L, "check: the arrays have different shapes");
 	for (int64_t from = 0; from < got->n; from += COMPARED) {
 		size_t n = (size_t)min_i64(COMPARED, got->n - from);
@@ -433,7 +438,7 @@ static int compare_l(lua_State *L)
 			int64_t at = from + (int64_t)i;
 
 			compare_element(&c, at, x[i], y[i], z[i]);
-			if (z[i] == 0 && !is_unwritten(got, at) && !c.stray++)
+			if (known && z[i] == 0 && !is_unwritten(got, before, at) && !c.stray++)
 				c.first_stray = at;
 		}
 	}

@@ -62,7 +62,8 @@ local checked = record("comparison of a sequence with the references of its prog
   {__name = "millrace.sequence_check", __tostring = function(e)
     local lines = {("%s; the greatest relative error of a call is %.2g"):format(e.ok and "right" or "wrong", e.relative)}
     for _, c in ipairs(e.calls) do
-      if not c.ok then lines[#lines + 1] = ("%s: relative error %.2g, of %.2g allowed"):format(c.name, c.relative, c.allowed) end
+      if not c.ok then lines[#lines + 1] = ("%s: relative error %.2g, of %.2g allowed%s"):format(c.name, c.relative, c.allowed,
+        c.stray and "; " .. c.stray or "") end
     end
     for _, name in ipairs(e.differs) do
       lines[#lines + 1] = ("'%s' is another one as planned than after the calls one by one, with memory for each temporary"):format(name)
@@ -75,8 +76,14 @@ local function compare_call(seq, call, before, after, o)
   local bound = seq:program(call)
   local inputs = arguments(seq, call, before, "input")
   local want, allowed = core.reference_allowing(bound, inputs, {on = o.reference, limit = o.limit})
-  local found = within(bound, arguments(seq, call, after, "output"), want, allowed, {})
-  return {name = call, ok = found.ok, relative = found.relative, allowed = found.allowed, worst = found.worst}
+  local had, role, shape = {}, {}, {}                    -- what the call's outputs had: known of states, which keep what is not stored
+  for _, t in ipairs(seq.tensors) do role[t.name] = t.role end
+  for _, t in ipairs(bound.tensors) do shape[t.name] = t.shape end
+  for _, x in ipairs(core.sequence_args(seq, call)) do
+    had[x.own] = x.writes and role[x.tensor] == "state" and core.array_part(before[x.tensor], x.offset, shape[x.own])
+  end
+  local found = within(bound, arguments(seq, call, after, "output"), want, allowed, {}, had)
+  return {name = call, ok = found.ok, relative = found.relative, allowed = found.allowed, worst = found.worst, stray = found.stray}
 end
 
 -- sk:check([{seed=, limit=, race=, inputs=, reference=}]): is it right? The calls run one by one, with memory for each temporary, and

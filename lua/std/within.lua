@@ -11,8 +11,9 @@ local function tile_of(tensor, index, tile)
   return at
 end
 
--- within(bound, got, want, allowed, tile) compares the outputs element by element. Of want and allowed: what
--- core.reference_allowing gives; tile: extents by axis. Returns a table of
+-- within(bound, got, want, allowed, tile, before) compares the outputs element by element. Of want and allowed: what
+-- core.reference_allowing gives; tile: extents by axis; before: what outputs had before, false of one of which that is not known; nil: what a
+-- run fills them with. Returns a table of
 --   ok, wrong     are all elements right; how many are not
 --   relative      the greatest error of an output in the Frobenius norm, and
 --   allowed       what that could be if each element were off by what is allowed
@@ -33,11 +34,11 @@ local function add_notes(notes, name, one)
   end
 end
 
-return function(bound, got, want, allowed, tile)
+return function(bound, got, want, allowed, tile, before)
   local all, share = {ok = true, wrong = 0, relative = 0, allowed = 0, max_abs = 0, notes = {}}, -1
   for _, t in ipairs(bound.tensors) do
     if t.role == "output" then
-      local one = core.compare(got[t.name], want[t.name], allowed[t.name])
+      local one = core.compare(got[t.name], want[t.name], allowed[t.name], before and before[t.name])
       all.wrong = all.wrong + one.wrong + one.stray
       if one.stray > 0 and not all.stray then
         all.stray = ("%s[%s] is written, and the program stores nothing there"):format(t.name, table.concat(one.stray_at, ", "))

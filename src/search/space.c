@@ -254,16 +254,33 @@ static bool has_long_rows(const struct program *p, int column)
 	return false;
 }
 
+/* Columns of a product along other axes of which every tile has all, as a reduction goes along them; 1: none. */
+static int64_t full_columns(const struct program *p, int column)
+{
+	int64_t n = 1;
+
+	for (int axis = 0; axis < p->axes.n; axis++)
+		if (axis != column && use_of(p, axis).column && p->axes.v[axis].size <= SPACE_PRODUCT_MOST && space_is_reduced(p, axis))
+			n *= p->axes.v[axis].size;
+	return n;
+}
+
 static void fill_dim(const struct program *p, const struct vdevice *device, struct dim *d)
 {
 	static const int64_t few[] = { 1, 2, 4, 8, 16 };
-	int64_t size = p->axes.v[d->axis].size;
+	int64_t size = p->axes.v[d->axis].size, full;
 	struct axis_use u = use_of(p, d->axis);
-	bool product = u.row || u.column;
+	bool product = u.row || u.column, needs_all = !u.looped && u.column && space_is_reduced(p, d->axis);
 
 	d->contracted = u.contracted && !product;
 	d->product = product;
-	if (u.looped && size <= SMALL_AXIS) {
+	full = u.column && !u.row && !u.looped && !needs_all ? full_columns(p, d->axis) : 1;
+	if (needs_all && size <= SPACE_PRODUCT_MOST) {
+		add_extent(d, size, size, true);
+	} else if (full > 1) {			/* so many of these groups as make usual columns */
+		for (int64_t x = 1; x == 1 || x * full <= SPACE_PRODUCT_MOST; x++)
+			add_extent(d, size, x, x == 1 || x * full % SPACE_ROWS == 0);
+	} else if (u.looped && size <= SMALL_AXIS) {
 		/* rows of a product along such an axis come on top of those along others */
 		add_extent(d, size, 1, size <= SMALL_AXIS / 2 || product);
 		add_extent(d, size, size, size > SMALL_AXIS / 2);

@@ -110,7 +110,36 @@ local function gemm(z, t)
       for k = 0, z.k - 1 do
         sum = sum + (z.a == "km" and A(k, i) or A(i, k)) * (z.b == "kn" and B(k, j) or B(j, k))
       end
-      C[#C + 1] = z.activation and act[z.activation](sum) or sum
+      C[#C + 1] = (z.activation and act[z.activation](sum) or sum) + (z.residual and t.R[i * z.n + j + 1] or 0)
+    end
+  end
+  return C
+end
+
+-- The sums of the squares of each `squares` neighbours of a product.
+local function gemm_squares(z, t)
+  local C, S = gemm(z, t), {}
+  for i, x in ipairs(C) do
+    local at = (i - 1) // z.squares + 1                 -- squares divides n
+    S[at] = (S[at] or 0) + x * x
+  end
+  return S
+end
+
+local function rmsnorm_swiglu(z, t)
+  local X, G, U, C = view(t.X, z.m, z.k), view(t.G, z.n, z.k), view(t.U, z.n, z.k), {}
+  for i = 0, z.m - 1 do
+    local square, r = 0, 1
+    if z.sums then
+      for j = 1, z.sums do square = square + t.S[i * z.sums + j] end
+    else
+      for k = 0, z.k - 1 do square = square + X(i, k) ^ 2 end
+    end
+    if z.norm ~= false then r = 1 / sqrt(square / z.k + (z.eps or 1e-6)) end
+    for j = 0, z.n - 1 do
+      local g, u = 0, 0
+      for k = 0, z.k - 1 do g, u = g + X(i, k) * G(j, k), u + X(i, k) * U(j, k) end
+      C[#C + 1] = act.silu(g * r) * u * r
     end
   end
   return C
@@ -275,7 +304,11 @@ local function qkv_rope_step(z, t)
   local Q, K, V = {}, {}, {}
   for i = 0, z.b - 1 do
     local square = 0
-    for k = 0, z.k - 1 do square = square + X(i, k) ^ 2 end
+    if z.sums then
+      for j = 1, z.sums do square = square + t.S[i * z.sums + j] end
+    else
+      for k = 0, z.k - 1 do square = square + X(i, k) ^ 2 end
+    end
     for h = 0, heads - 1 do
       local y, r = {}, 1 / sqrt(square / z.k + eps)
       for j = 0, d - 1 do
@@ -564,7 +597,7 @@ local formulas = {
   topk_routing = {topk_routing, "Weights"}, attention_backward = {attention_gradients, "dQ"},
   chunk_state = {chunk_state, "states"}, chunk_scan = {chunk_scan, "out"},
   dequant_gemm = {dequant_gemm, "C"}, fp4_gemm = {fp4_gemm, "C"}, conv2d = {conv2d, "Y"}, cross_entropy = {cross_entropy, "Loss"},
-  qkv_rope_step = {qkv_rope_step, "Q"},
+  qkv_rope_step = {qkv_rope_step, "Q"}, rmsnorm_swiglu = {rmsnorm_swiglu, "C"},
   rmsnorm_gemm = {rmsnorm_gemm, "C"}, fp8_block_scales = {fp8_block_scales, "C"}, mla_decoding = {mla_decoding, "O"},
   grouped_gemm = {grouped_gemm, "Y"}, mamba2 = {mamba2, "out"}, gated_delta_rule = {gated_delta_rule, "out"},
   kimi_delta_attention = {kimi_delta_attention, "out"},
@@ -596,6 +629,17 @@ each("gemm", gemm_sizes, {
   {}, {a = "km"}, {b = "kn"}, {a = "km", b = "kn"}, {a = "mk", b = "nk", bias = true},
   {activation = "relu"}, {activation = "gelu", bias = true}, {activation = "silu"},
 }, {{m = 16, n = 32, k = 16}, {m = 1, n = 64, k = 7}})
+each("gemm", gemm_sizes, {{residual = true}, {residual = true, bias = true, activation = "silu", b = "kn"}}, {{m = 16, n = 32, k = 16}})
+for _, z in ipairs{{m = 3, n = 4, k = 5, squares = 2}, {m = 21, n = 96, k = 40, squares = 32, residual = true, bias = true},
+  {m = 5, n = 12, k = 7, squares = 12, a = "km", b = "kn"}} do
+  local tiles <const> = {{m = 16, k = 16}, {m = 2, block = 2, k = 3}}
+  check("gemm", z, "C", gemm, tiles)
+  check("gemm", z, "S", gemm_squares, tiles)
+end
+local function positive_sums(inputs)
+  for i = 1, inputs.S and #inputs.S or 0 do inputs.S[i] = 0.25 + i % 5 end
+end
+each("rmsnorm_swiglu", gemm_sizes, {{}, {norm = false}, {eps = 0.5}, {sums = 3}}, {{m = 16, n = 32, k = 16}, {m = 1, n = 64, k = 7}}, positive_sums)
 each("gemm", gemm_sizes, {{dtype = "f16"}, {dtype = "f32", out = "f16"}, {dtype = "f64"}})
 
 local small <const> = {b = 1, h = 2, m = 3, d = 4}
@@ -656,6 +700,9 @@ do
     end
   end
   step{b = 1, k = 7, hq = 2, hkv = 1, d = 6, nmax = 3}
+  step({b = 3, k = 7, hq = 1, hkv = 1, d = 4, nmax = 3, sums = 5}, function(inputs)
+    for i = 1, #inputs.S do inputs.S[i] = 0.5 + i % 3 end
+  end)
   step{b = 5, k = 24, hq = 4, hkv = 2, d = 8, nmax = 9, eps = 0.1}
   step({b = 4, k = 9, hq = 3, hkv = 1, d = 4, nmax = 5, table = "bf16"}, function(inputs)
     for i, at in ipairs{4, -1, 5, 0} do inputs.Pos[i] = at end
@@ -839,6 +886,7 @@ for name, sizes in pairs {
   cross_entropy = {m = 32, n = 100},
   rmsnorm_gemm = {m = 16, n = 40, k = 256},
   qkv_rope_step = {b = 4, k = 256, hq = 2, hkv = 1, d = 32, nmax = 8},
+  rmsnorm_swiglu = {m = 16, n = 40, k = 256},
   fp8_block_scales = {m = 16, n = 40, k = 256},
   mla_decoding = {b = 2, h = 4, n = 100, d = 32, r = 8},
   grouped_gemm = {m = 16, n = 40, k = 64, e = 3, block = 16},
@@ -888,6 +936,8 @@ for _, case in ipairs {
   {"gemm", {m = 1, n = 1, k = 1, a = "nk"}, 'a must be "mk" or "km"'},
   {"gemm", {m = 1, n = 1, k = 1, activation = "tanh"}, 'activation must be'},
   {"gemm", {m = 1, n = 1, k = 1, dtype = "bf17"}, "unknown dtype 'bf17'; did you mean 'bf16'"},
+  {"gemm", {m = 1, n = 6, k = 1, squares = 4}, "squares must divide n"},
+  {"rmsnorm_swiglu", {m = 1, n = 1, k = 1, eps = -1}, "eps must be at least 0"},
   {"dequant_gemm", {m = 1, n = 1, k = 8, group = 0}, "group must be at least 1"},
   {"dequant_gemm", {m = 1, n = 1, k = 12}, "k must be a multiple of 8"},
   {"dequant_gemm", {m = 1, n = 1, k = 8, wtype = "i3"}, "wtype must be"},

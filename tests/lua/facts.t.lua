@@ -22,8 +22,7 @@ local words <const> = {"one", "two", "three", "four", "five", "six", "seven", "e
 
 ---- how many there are ---------------------------------------------------------------------------
 
-local programs = 0
-for _ in pairs(mr.examples) do programs = programs + 1 end
+local programs = #dofile((arg[0]:match "^(.*/)" or "./") .. "lib/example_names.lua")
 says("README.md", "tile programs | " .. words[programs] .. " in `examples/`")
 says("README.md", "for all " .. words[programs] .. " programs")
 for _, name in ipairs{"README.md", "docs/README.md"} do

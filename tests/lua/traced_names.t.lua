@@ -75,9 +75,7 @@ local function declares(what, plan)
   return true
 end
 
-local names, programs = {}, dofile(dir .. "lib/shipped_sizes.lua")
-for name in pairs(mr.examples) do names[#names + 1] = name end
-table.sort(names)
+local names, programs = dofile(dir .. "lib/example_names.lua"), dofile(dir .. "lib/shipped_sizes.lua")
 for _, name in ipairs(names) do
   for n, sizes in ipairs(programs[name]) do
     for how, make in ipairs{simple, deep} do
