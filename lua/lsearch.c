@@ -1,6 +1,7 @@
 #include "lplan.h"
 
 #include <math.h>
+#include <string.h>
 #include <time.h>
 
 #include "search/search.h"
@@ -39,8 +40,26 @@ static void check_wanted(lua_State *L, int idx, const struct program *p, struct 
 	}
 }
 
-/* core.search(bound, device, tile, measured, reshaped). reshaped: products with their operands exchanged, or else loads with windows; nil if
- * the program has neither. */
+/* The inputs of a list of names, as bits. */
+static uint64_t check_ready(lua_State *L, int idx, const struct program *p)
+{
+	uint64_t bits = 0;
+
+	for (int i = 1; lua_istable(L, idx) && i <= (int)lua_rawlen(L, idx); i++) {
+		int t;
+
+		lua_rawgeti(L, idx, i);
+		FIND_FIRST(t, p->tensors.n, !strcmp(p->tensors.v[t].name, check_text(L, -1, "search", "name of a ready input")));
+		if (t == NONE || t >= 64 || p->tensors.v[t].role != TENSOR_INPUT)
+			throw_msg(L, "search: '%s' has no input '%s' that could be ready", p->name, lua_tostring(L, -1));
+		bits |= (uint64_t)1 << t;
+		lua_pop(L, 1);
+	}
+	return bits;
+}
+
+/* core.search(bound, device, tile, measured, reshaped, ready). reshaped: products with their operands exchanged, or else loads with windows;
+ * nil if the program has neither. ready: names of inputs, or nil. */
 static int search_new_l(lua_State *L)
 {
 	struct host *h = enter(L);
@@ -50,8 +69,9 @@ static int search_new_l(lua_State *L)
 	void **box;
 	struct err e;
 
-	lua_settop(L, 5);
+	lua_settop(L, 6);
 	check_wanted(L, 3, p, &want);
+	want.ready = check_ready(L, 6, p);
 	want.measured = lua_toboolean(L, 4);
 	want.swapped = lua_toboolean(L, 5) && search_swaps(p, d);
 	want.windowed = lua_toboolean(L, 5) && !want.swapped;

@@ -28,7 +28,7 @@ local COUNTED_AMONG <const> = 200                      -- ... of so many of the 
 local RIVALS <const> = 300                             -- trials of each of two searches, before the better one goes on
 local IN_VAIN <const> = 4                              -- ... unless the first few have none that could be
 
-local known = {"seconds", "trials", "measure", "tile", "seed", "fresh", "show", "progress", "compile", "fetch", "dynamic"}
+local known = {"seconds", "trials", "measure", "tile", "seed", "fresh", "show", "progress", "compile", "fetch", "dynamic", "ready"}
 
 local function number(o, key, default) return options.number(o, "search", key, default) end
 
@@ -454,8 +454,8 @@ end
 -- Search in the model. Returns the searches, of which there are two if operands can be exchanged, why they ended, and their counts, also a
 -- plan if none of the first one's own is legal; or nil and why there is no legal plan.
 local function find(bound, device, o, budget, ahead, watch)
-  local s = core.search(bound, device, o.tile, budget.measured)
-  local searches = {s, core.search(bound, device, o.tile, budget.measured, true), static = o.dynamic == false}
+  local s = core.search(bound, device, o.tile, budget.measured, false, o.ready)
+  local searches = {s, core.search(bound, device, o.tile, budget.measured, true, o.ready), static = o.dynamic == false}
   local ended = run_in_model(searches, budget, watch, ahead and function(running) return ahead:step(running, running == s) end)
   local counts = counts_of(searches)
   if counts.found == 0 then
@@ -471,7 +471,7 @@ end
 -- searches: takes the searches that are made of other tiles, too. others: further candidates.
 local function measure(searches, others, bound, device, found, counts, o, most, ahead, watch)
   local s = searches[1]
-  return trials.run(s, bound, device, found, {trials = most, seconds = o.seconds, seed = o.seed, fresh = o.fresh, dynamic = o.dynamic,
+  return trials.run(s, bound, device, found, {trials = most, seconds = o.seconds, seed = o.seed, fresh = o.fresh, dynamic = o.dynamic, ready = o.ready,
     server = ahead.server, early = ahead.rows, bound = counts.bound_seconds, others = others, make = ahead.make,
     search = function(search)
       local ended = search:run(math.maxinteger, number(o, "seconds", 60))
@@ -523,6 +523,9 @@ local function check_flags(o)
       raise(("search: %s must be true or false, not %s"):format(name, show(o[name])))
     end
   end
+  if o.ready ~= nil and type(o.ready) ~= "table" then
+    raise(("search: ready must be a list of inputs, as in {\"W\"}, not %s"):format(show(o.ready)))
+  end
   if o.progress ~= nil and type(o.progress) ~= "function" then
     raise("search: progress must be a function, not " .. show(o.progress))
   end
@@ -565,6 +568,12 @@ local function run(...)
   if type(device) == "string" then device = mr.device(device) end
   expect(device == nil or core.is(device, "millrace.device"), "search", "device", device)
   device = device or mr.device()
+  if o.ready then                                      -- by the alphabet, as the store knows it
+    o.ready = table.move(o.ready, 1, #o.ready, 1, {})
+    for _, name in ipairs(o.ready) do expect(type(name) == "string", "search", "name of a ready input", name) end
+    table.sort(o.ready)
+    if #o.ready == 0 then o.ready = nil end
+  end
   local found = where_to_measure(o, device)
   local old = found and not o.fresh and not o.tile and remembered(bound, device, found, o)
   if old then return old end

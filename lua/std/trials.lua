@@ -43,8 +43,11 @@ local function known_rows(bound, device, driver)
   return rows
 end
 
--- The kind of the rows that searches end with: those without tiles by a counter (dynamic=false) have another one.
-local function kind_of_answers(o) return KIND .. (o.dynamic == false and "ed static" or "ed") end
+-- The kind of the rows that searches end with: those without tiles by a counter (dynamic=false), or with inputs that are ready, have
+-- another one.
+local function kind_of_answers(o)
+  return KIND .. (o.dynamic == false and "ed static" or "ed") .. (o.ready and " ready " .. table.concat(o.ready, ",") or "")
+end
 
 -- The plan and the row that an earlier search for the same ended with.
 function trials.remembered(bound, device, found, o)
@@ -158,7 +161,7 @@ local function refiner(first, added, bound, device, o)
     local key = draft.literal(tile)
     local search = of_tile[key]
     if search then return search end
-    search = core.search(bound, device, tile, true)
+    search = core.search(bound, device, tile, true, false, o.ready)
     of_tile[key], added[search] = search, {}
     return search, o.search(search)
   end

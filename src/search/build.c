@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "plan/keep.h"
+#include "plan/phases.h"
 #include "search/indices.h"
 #include "search/limits.h"
 #include "search/rings.h"
@@ -108,10 +109,22 @@ static const char *vector_unit(const struct plan *p, int task)
 	return NULL;
 }
 
+/* Are some loads ready before the kernel in front has ended, and others not? A lane of their own lets those fill their rings. */
+static bool has_late_loads(const struct builder *m)
+{
+	const struct graph *g = m->p->graph;
+	int n[2] = { 0 };
+
+	for (int i = 0; i < g->tasks.n && m->p->launch.ready.n; i++)
+		if (g->tasks.v[i].kind == TASK_LOAD && !loads_indices(g, i))
+			n[stask_loads_late(m->p, i)]++;
+	return n[false] && n[true] && m->c->load_lanes != LOADS_KEPT;
+}
+
 /* The lane that shares the loads of p0; NULL: there is none. */
 static const char *second_loader(const struct builder *m)
 {
-	return m->c->load_lanes == LOADS_TOGETHER ? NULL : has_indices(m->p->graph) ? "p2" : "p1";
+	return m->c->load_lanes == LOADS_TOGETHER && !has_late_loads(m) ? NULL : has_indices(m->p->graph) ? "p2" : "p1";
 }
 
 /* Does the load go to the second lane, if there is one? */
@@ -147,6 +160,8 @@ static const char *lane_of(const struct builder *m, int task, char name[16])
 		return "p0";
 	if (s->kind != TASK_LOAD)
 		return name;
+	if (has_late_loads(m))
+		return stask_loads_late(m->p, task) ? second : "p0";
 	return second && is_for_second(m->p, m->c->load_lanes, task) ? second : "p0";
 }
 
@@ -294,6 +309,18 @@ static void add_extra_versions(const struct builder *m)
 	}
 }
 
+static enum err_code add_launch(const struct builder *m)
+{
+	const struct program *g = m->p->graph->program;
+	const char *names[64];
+	int n = 0;
+
+	for (int t = 0; t < g->tensors.n && t < LEN(names); t++)
+		if (m->s->ready >> t & 1)
+			names[n++] = g->tensors.v[t].name;
+	return n ? plan_launch(m->p, NEXT_AUTO, names, n, NOWHERE, m->e) : OK;
+}
+
 enum err_code build_plan(const struct space *s, const struct choice *c, struct plan *p, struct err *e)
 {
 	const struct builder m = { s, c, p, find_parts(s, c, p->graph), e };
@@ -306,6 +333,7 @@ enum err_code build_plan(const struct space *s, const struct choice *c, struct p
 	if (grid.section >= most)
 		grid.section = 0;	/* all are in one, which is the same plan */
 	TRY(plan_grid(p, &grid, NOWHERE, e));
+	TRY(add_launch(&m));
 	TRY(add_lanes(&m));
 	for (int phase = 0; phase < prog->phases.n; phase++)
 		TRY(append_phase(&m, phase));

@@ -863,7 +863,7 @@ enum err_code space_init(struct space *s, struct arena *a, struct mem *mem, cons
 {
 	*s = (struct space){ .a = a, .mem = mem, .program = p, .device = d, .second_unit = NONE, .windows = windows, .nwindows = nwindows,
 		.dma_unit = find_dma_unit(d), .copy_registers = lower_has_target(d) ? lower_copy_registers(d) : 0,
-		.has_boxes = lower_has_target(d) && lower_has_boxes(d) };
+		.has_boxes = lower_has_target(d) && lower_has_boxes(d), .ready = want ? want->ready : 0 };
 	TRY(find_dims(s, want, e));
 	sides_find(s, graph);
 	starts_choose_elsewhere(s, graph);

@@ -87,6 +87,7 @@ struct wanted {
 	bool measured;			/* plans will be measured: good ones get the price of their kernels */
 	bool swapped;			/* products have their operands exchanged where that may pay (swaps.h) */
 	bool windowed;			/* loads whose windows overlap are one load (program_window) */
+	uint64_t ready;			/* bit t: plans say that input t of the program is ready (struct launch_plan) */
 	int n[AXES_MAX];
 	int64_t extent[AXES_MAX][EXTENTS_MAX];
 };
@@ -112,6 +113,7 @@ struct space {
 	struct window *windows;
 	int naliases;			/* of values that conversions read */
 	struct alias aliases[CONVERSIONS_MAX];
+	uint64_t ready;			/* as wanted */
 	bool has_products;		/* with rows: not of a vector and a matrix */
 	bool has_warp_products;		/* a synchronous matrix unit makes some of them */
 	bool wants_rows;		/* the caller has given extents of such rows */

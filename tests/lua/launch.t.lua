@@ -85,6 +85,18 @@ for _, x in ipairs{{{ready = {"C"}}, "'C' is written by 'gemm' itself"}, {{ready
 end
 tap.is(sites(plan), waits, "a refused statement changes nothing")
 
+-- A search of plans that have it.
+local found = mr.search(mr.examples.gemm{m = 16, n = 4096, k = 4096}, "h200", {measure = false, trials = 60, ready = {"B"}})
+tap.is(found.plan:script():match "plan:launch[^\n]*", 'plan:launch{ready={"B"}}', "a search gives plans what is ready")
+local lane_of = {}
+for _, x in ipairs(found.plan.entries) do lane_of[x.task] = x.lane end
+tap.ok(lane_of.load_a ~= lane_of.load_b, "  and a lane of its own to load it")
+tap.ok(found.plan:check(), "  they are legal")
+for _, x in ipairs{{"B", "list of inputs"}, {{"C"}, "no input 'C'"}, {{1}, "name of a ready input"}} do
+  local good, why = pcall(mr.search, found.plan.graph.program, "h200", {measure = false, trials = 1, ready = x[1]})
+  tap.ok(not good and why:find(x[2], 1, true), "a search refuses: " .. x[2])
+end
+
 -- Further phases: without a statement they load inputs at once, as the first one has waited; where that no longer is so, what is ready.
 local parts = mr.program("parts", function(p)
   local m, n, k, s = p:axes("m", "n", "k", "s")
