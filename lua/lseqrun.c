@@ -2,9 +2,12 @@
 #include "lkernel.h"
 #include "lsequence.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "run/run_sequence.h"
+#include "run/trace.h"
 
 /* What a run is given and gives: arrays by name. */
 struct arrays {
@@ -64,6 +67,18 @@ static void **tensor_data(lua_State *L, const struct sequence *s, const struct a
 	return data;
 }
 
+static struct built **kernels_at(lua_State *L, int list, int n, const char *what, struct arena *a)
+{
+	struct built **kernels = ARENA_ARRAY(a, n, struct built *);
+
+	for (int i = 0; i < n; i++) {
+		lua_rawgeti(L, list, i + 1);
+		kernels[i] = check_built(L, -1, what);
+		lua_pop(L, 1);
+	}
+	return kernels;
+}
+
 /* core.sequence_run(sp, {kernel, ...}, inputs, {limit=, seconds=, seed=, race=, first=, graph=}) -> outputs, temporaries or nil, list of
  * milliseconds or nil, how. The kernels are those of the calls, in order of the sequence. first: run the first so many calls one after the
  * other, each temporary in memory of its own, and return these, too. graph=false: on the device, launch the kernels one after the other, and wait for each unless timed; else all
@@ -105,12 +120,7 @@ static int run_l(lua_State *L)
 		x.temps = lua_gettop(L);
 	}
 	a = scratch_push(L);
-	kernels = ARENA_ARRAY(a, s->calls.n, struct built *);
-	for (int i = 0; i < s->calls.n; i++) {
-		lua_rawgeti(L, 2, i + 1);
-		kernels[i] = check_built(L, -1, "run");
-		lua_pop(L, 1);
-	}
+	kernels = kernels_at(L, 2, s->calls.n, "run", a);
 	o.seed = (uint64_t)seed;
 	job.kernels = kernels;
 	job.data = tensor_data(L, s, &x, a);
@@ -134,6 +144,161 @@ static int run_l(lua_State *L)
 	set_text(L, "cache", gpu_cache_name(r.cache));
 	if (r.watts > 0)
 		set_real(L, "watts", r.watts);
+	return 4;
+}
+
+/* ---- traces ---- */
+
+/* Build kernel i of the list at 2 with stamps of its own, and put an empty timeline that keeps it into the list at `into`. */
+static struct timeline **push_traced(lua_State *L, int i, int into, struct built **out)
+{
+	struct host *h = enter(L);
+	int top = lua_gettop(L);
+	struct stop stop = stop_of(h);
+	struct timeline **t;
+	struct built *of;
+	void **box;
+	struct err e;
+
+	lua_rawgeti(L, 2, i + 1);
+	of = check_built(L, -1, "trace");
+	box = box_new(L, of->backend == BACKEND_HOST ? ON_HOST_CLASS : KERNEL_CLASS, 2);
+	lua_getiuservalue(L, top + 1, 1);
+	keep(L, top + 2, 1, top + 3);	/* the plan */
+	keep(L, top + 2, 2, top + 1);
+	t = timeline_box(L, top + 2);
+	lua_rawseti(L, into, i + 1);
+	enter(L);
+	built_new_traced(&h->mem, of, (struct built **)box);
+	*out = *box;
+	raise_if(L, built_emit(*out, NULL, NULL, &stop, &e), &e);
+	raise_if(L, built_compile(*out, gpu_of(L), &stop, &e), &e);
+	lua_settop(L, top);
+	return t;
+}
+
+static int by_value(const void *x, const void *y)
+{
+	double a = *(const double *)x, b = *(const double *)y;
+
+	return (a > b) - (a < b);
+}
+
+/* The median time of the runs of a benchmark, in milliseconds. */
+static double median_of(struct gpu_result *r)
+{
+	qsort(r->ms, (size_t)r->runs, sizeof(*r->ms), by_value);
+	return r->runs ? r->ms[(r->runs - 1) / 2] : NAN;
+}
+
+/* Run the traced kernels in a benchmark of the planned run, whose last run is that of the stamps; before and after it the others, for the
+ * overhead of stamps. */
+static enum err_code run_traced(struct sequence_job *job, struct built *const *plain, struct built *const *traced, struct gpu *g, double limit,
+	const struct gpu_bench *bench, const struct stop *stop, struct arena *a, struct trace_options *o, struct err *e)
+{
+	double ms[3];
+
+	for (int i = 0; i < 3; i++) {
+		struct gpu_result r = { 0 };
+
+		job->kernels = i == 1 ? traced : plain;
+		TRY(sequence_on_device(job, g, limit, bench, stop, a, &r, e));
+		ms[i] = median_of(&r);
+		o->cache = gpu_cache_name(r.cache);
+	}
+	o->overhead = ms[1] / ((ms[0] + ms[2]) / 2) - 1;
+	return OK;
+}
+
+/* Set begin[call] and end[call], in seconds from the first begin. On the CPU, which has no clock, a step of a kernel is a nanosecond, and
+ * one kernel follows the other in the order of launches. */
+static void find_spans(const struct sequence_job *job, struct timeline **const *lines, bool logical, double *begin, double *end)
+{
+	int n = job->plan->s->calls.n;
+	uint64_t first = UINT64_MAX;
+	double at = 0;
+
+	for (int i = 0; i < n && !logical; i++) {
+		struct trace_span s = trace_span(job->kernels[i]);
+
+		first = s.begin < first ? s.begin : first;
+	}
+	for (int i = 0; i < n; i++) {
+		int call = job->plan->order[i];
+		struct trace_span s = { 0 };
+
+		if (!logical)
+			s = trace_span(job->kernels[call]);
+		begin[call] = logical ? at : (double)(s.begin - first) * 1e-9;
+		end[call] = logical ? at + (double)(*lines[call])->cycles * 1e-9 : (double)(s.end - first) * 1e-9;
+		at = end[call];
+	}
+}
+
+/* core.sequence_trace(sp, {kernel, ...}, inputs, {limit=, seconds=, seed=}) -> timelines of the calls in order of the sequence, when each
+ * began, when it ended, in seconds, and the overhead of stamps as a share, or nil. Kernels as for sequence_run. */
+static int trace_l(lua_State *L)
+{
+	struct host *h = enter(L);
+	const struct seqplan *p = check_seqplan(L, 1, "trace");
+	int n = p->s->calls.n;
+	struct on_host_options o = { .limit = 60 };
+	struct gpu_bench bench = { .warmup = 0.05, .seconds = 0.05 };
+	struct trace_options t = { .eu = NONE, .overhead = NAN };
+	struct stop stop = stop_of(h);
+	struct sequence_job job = { .plan = p, .graph = true };
+	struct built **plain, **traced;
+	const char *report = NULL;
+	struct timeline ***lines;
+	struct arrays x = { 3, 5, 0 };
+	double *begin, *end;
+	int64_t seed = 1;
+	struct arena *a;
+	struct err e;
+
+	lua_settop(L, 4);
+	OPTIONS_CHECK(L, 4, "trace", "limit", "seconds", "seed");
+	lua_newtable(L);
+	arrays_describe(L);
+	option_integer(L, 4, "trace", "seed", INT64_MIN, INT64_MAX, &seed);
+	option_real(L, 4, "trace", "limit", &o.limit);
+	option_real(L, 4, "trace", "seconds", &bench.seconds);
+	if (lua_type(L, 3) != LUA_TTABLE)
+		throw_type(L, 3, "trace", "table of inputs");
+	hold_finalizers(L);
+	lua_createtable(L, n, 0);	/* of timelines, at 7 */
+	a = scratch_push(L);
+	plain = kernels_at(L, 2, n, "trace", a);
+	traced = ARENA_ARRAY(a, n, struct built *);
+	lines = ARENA_ARRAY(a, n, struct timeline **);
+	begin = ARENA_ARRAY(a, n, double);
+	end = ARENA_ARRAY(a, n, double);
+	for (int i = 0; i < n; i++)
+		lines[i] = push_traced(L, i, lua_gettop(L) - 1, &traced[i]);
+	o.seed = (uint64_t)seed;
+	job.kernels = traced;
+	job.data = tensor_data(L, p->s, &x, a);
+	t.logical = plain[0]->backend == BACKEND_HOST;
+	enter(L);
+	raise_if(L, t.logical ? sequence_on_host(&job, &o, &stop, a, &report, &e) :
+		run_traced(&job, plain, traced, gpu_of(L), o.limit, &bench, &stop, a, &t, &e), &e);
+	if (report)
+		throw_msg(L, "trace: %s", report);
+	job.kernels = traced;
+	for (int i = 0; i < n; i++) {
+		struct trace_span s = trace_span(traced[i]);
+
+		t.seconds = t.logical ? 0 : (double)(s.end - s.begin) * 1e-9;
+		raise_if(L, trace_read(&h->mem, traced[i], &t, a, lines[i], &e), &e);
+	}
+	find_spans(&job, lines, t.logical, begin, end);
+	lua_pushvalue(L, -2);
+	PUSH_LIST(L, i, n, lua_pushnumber(L, begin[i]));
+	PUSH_LIST(L, i, n, lua_pushnumber(L, end[i]));
+	if (t.overhead == t.overhead)
+		lua_pushnumber(L, t.overhead);
+	else
+		lua_pushnil(L);
 	return 4;
 }
 
@@ -222,7 +387,7 @@ static int equal_l(lua_State *L)
 
 void lua_open_seqrun(lua_State *L)
 {
-	static const luaL_Reg functions[] = { { "sequence_run", run_l }, { "sequence_inputs", inputs_l }, { "array_part", part_l },
+	static const luaL_Reg functions[] = { { "sequence_run", run_l }, { "sequence_trace", trace_l }, { "sequence_inputs", inputs_l }, { "array_part", part_l },
 		{ "array_store", store_l }, { "array_equal", equal_l }, { NULL, NULL } };
 
 	luaL_setfuncs(L, functions, 0);

@@ -143,8 +143,18 @@ local function bench(k, given)
     gbps = tl.bytes / middle / 1e6, watts = how.watts, cache = how.cache, graph = how.graph, predicted = tl.seconds * 1e3}, timed)
 end
 
+-- sk:trace([{seed=, limit=, inputs=, seconds=}]) -> the measured timeline of all kernels
+local function trace(k, given)
+  check_kernel(k, "trace")
+  local o = options.check(given, "trace", {"seed", "limit", "inputs", "seconds"})
+  options.seconds(o, "trace", {"seconds", "limit"})
+  local lines, begins, ends = core.sequence_trace(k.plan, k.kernels, inputs_of(k, o.inputs, o.seed),
+    {seed = o.seed, limit = o.limit, seconds = o.seconds})
+  return core.sequence_timeline(k.plan, lines, begins, ends)
+end
+
 kernel = record("compiled sequence", "plan target kernels source", {__name = "millrace.sequence_kernel",
-  methods = {run = entry(run), check = entry(check), bench = entry(bench), export = late("sequence_export", "export")},
+  methods = {run = entry(run), check = entry(check), bench = entry(bench), trace = entry(trace), export = late("sequence_export", "export")},
   __tostring = function(k)
     return ("kernels of sequence %s for %s: %s"):format(k.plan.sequence.name, k.target == "host" and "the CPU" or k.plan.device.name,
       table.concat(core.sequence_call_names(k.plan.sequence), ", "))
@@ -193,6 +203,7 @@ return function()
   core.method("millrace.sequence_plan", "compile", entry(compile))
   core.method("millrace.sequence_plan", "run", entry(of_plan(run, "run")))
   core.method("millrace.sequence_plan", "bench", entry(of_plan(bench, "bench")))
+  core.method("millrace.sequence_plan", "trace", entry(of_plan(trace, "trace")))
   core.method("millrace.sequence_plan", "export", entry(of_plan(late("sequence_export", "export"), "export")))
   return {}
 end

@@ -607,3 +607,24 @@ enum err_code trace_read(struct mem *mem, const struct built *traced, const stru
 		TRY(read_phase(t, &traced->phases[i], i, o, scratch, e));
 	return OK;
 }
+
+struct trace_span trace_span(const struct built *traced)
+{
+	struct trace_span s = { UINT64_MAX, 0 };
+
+	for (int i = 0; i < traced->nphases; i++) {
+		const struct built_phase *p = &traced->phases[i];
+
+		for (int u = 0; u < plan_eus(traced->plan, i); u++) {
+			const uint32_t *block = p->stamps + u * p->kernel->traced.words;
+
+			s.begin = time_at(block + STAMP_TIME) < s.begin ? time_at(block + STAMP_TIME) : s.begin;
+			for (int l = 0; l < p->kernel->lanes.n; l++) {
+				uint64_t end = time_at(block + p->kernel->lanes.v[l].traced.out_at + STAMP_LANE_TIME);
+
+				s.end = end > s.end ? end : s.end;
+			}
+		}
+	}
+	return s;
+}

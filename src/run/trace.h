@@ -35,4 +35,11 @@ struct trace_options {
 NODISCARD enum err_code trace_read(struct mem *mem, const struct built *traced,
 	const struct trace_options *o, struct arena *scratch, struct timeline **out, struct err *e);
 
+/* When the last run of it began and ended, by its stamps, in nanoseconds that all kernels of a device share: when its first block had set
+ * up its flags, before it waits for what is in front of it, and when its last lane had ended. */
+struct trace_span {
+	uint64_t begin, end;
+};
+struct trace_span trace_span(const struct built *traced);
+
 #endif

@@ -49,4 +49,6 @@ print(('%.3f'):format(b.ms), b.graph)"
 t_out 'gets them one by one' <<'E'
 0.200	false
 E
+t_cmd 'a trace of kernels that do not leave stamps' 1 "$MILLRACE" -e "dofile('$T/forked.lua'):trace{seconds = 0.001}"
+t_err 'says so' 'the traced kernel left [0-9]* stamps fewer than it should on EU 1'
 t_done

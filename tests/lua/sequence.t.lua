@@ -191,6 +191,17 @@ local _, relative = k:run(inputs).y:max_error(seq:reference(inputs).y)
 tap.ok(relative < 1e-2, "as the reference", relative)
 fails("input", function() return k:run{x = inputs.x} end, "input 'w1' is missing")
 
+local measured = k:trace{seed = 5}
+tap.ok(measured.measured and #measured.kernels == 4, "traced on the CPU")
+local last = 0
+for i, x in ipairs(measured.kernels) do
+  tap.ok(x.name == sp.calls[i].name and x.begins == last and x.ends > x.begins and x.gap == 0, x.name .. " follows the one before")
+  tap.ok(x.timeline.measured and math.abs(x.seconds - x.timeline.cycles * 1e-9) < 1e-15, "with its own timeline")
+  last = x.ends
+end
+tap.is(measured.seconds, last, "all of it")
+fails("inputs of a trace", function() k:trace{inputs = {x = inputs.x}} end, "run: input 'w1' is missing")
+
 -- A state that is written in part, rows of tensors, and two streams.
 local parts = mr.sequence("parts", function(s)
   local x, w, c = s:input("x", {64, 32}), s:input("w", {2, 32, 32}), s:state("c", {3, 64, 32})
