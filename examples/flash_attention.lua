@@ -12,6 +12,8 @@
 --          window   query i sees the keys j > i + n - m - window
 --          softcap  scores become softcap * tanh(score / softcap)
 --          scale    of the scores (1 / sqrt(d)); positive
+--          nmax     rows that K and V have for each head, as caches do; at least n (n)
+--          o        axis order of O in memory: "bhmd" (default), or "bmhd", which a product of rows takes
 --          dtype    of all tensors ("bf16")
 -- A query that sees no key at all gets zeros.
 local mr = require "millrace"
@@ -31,8 +33,12 @@ return mr.program("flash_attention", function(p)
   p:check(not softcap or softcap > 0, "softcap must be positive")
   p:check(not window or window >= 1, "window must be an integer from 1")
 
-  local Q, O = p:input("Q", {b, h, m, d}), p:output("O", {b, h, m, d})
-  local K, V = p:input("K", {b, hkv, n, d}), p:input("V", {b, hkv, n, d})
+  local order = ({bhmd = {b, h, m, d}, bmhd = {b, m, h, d}})[p.o or "bhmd"]
+  local rows = p:option("nmax", "integer")
+  p:check(not rows or rows >= n.size, "nmax must be at least n")
+  local keys = rows and rows > n.size and p:axis("nmax", rows) or n
+  local Q, O = p:input("Q", {b, h, m, d}), p:output("O", p:check(order, 'o must be "bhmd" or "bmhd"'))
+  local K, V = p:input("K", {b, hkv, keys, d}), p:input("V", {b, hkv, keys, d})
   p:batch(b, h)                                         -- one tile is one batch and one head
 
   local head = h // (h.size // hkv.size)

@@ -37,7 +37,8 @@ return mr.program("gemm", function(p)
   local at = squares and block * squares + col or n
   local S = squares and p:output("S", {m, block}, "f32")
 
-  local c = p:carry("c", squares and {m, block, col} or {m, n}, 0)
+  if squares then p:batch(block) end                    -- a tile has the columns of one block, and all of them
+  local c = p:carry("c", {m, col}, 0)
   p:loop(k, function()
     c:add(p:mma("mma", p:load("load_a", A), p:load("load_b", B, p.b == "kn" and {k, at} or {at, k})))
   end)

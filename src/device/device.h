@@ -160,6 +160,7 @@ struct work {
 	double times;			/* LOAD: factor on their time because other EUs request them, too; 0: 1 */
 	bool apart;			/* LOAD: in a loop that EUs of a cluster divide */
 	bool by_threads;		/* LOAD: by threads, not by an engine */
+	double reached;			/* STORE: share of the tiles of which something is inside of the tensor; 0: all */
 	bool adds;			/* STORE: adds to what is there, */
 	double region;			/* ... and so many bytes all EUs add to at the same time; 0: each to others */
 	double sharers;			/* LOAD: EUs of a cluster that load these bytes for each other; else 0 */

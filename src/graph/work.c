@@ -73,6 +73,60 @@ static void count_region(const struct builder *b, struct stask *s, const struct 
 		ceil_div(rows, box->box_rows));
 }
 
+enum { POSITIONS_MOST = 1 << 16 };
+
+/* Of all indices along dimension d that a store has, the share that is inside of the tensor; or, by tiles, of all tiles the share of
+ * those that have such an index. 1 where that is not known. */
+static double share_inside(const struct builder *b, const struct node *n, int d, bool by_tiles)
+{
+	const struct index_expr *x = &n->index[d];
+	int64_t size = b->p->axes.v[b->p->tensors.v[n->ref].dim[d]].size, total = 1, inside = 0;
+	struct axis_ranges at = { { 0 }, { 0 } };
+	int axes[AXES_MAX], naxes = 0;
+
+	for (int a = 0; a < b->p->axes.n; a++)
+		at.hi[a] = b->p->axes.v[a].size - 1;
+	struct index_range all = index_bounds(x, at.lo, at.hi);
+	if (x->value || (all.lo >= 0 && all.hi < size))
+		return 1;
+	for (int a = 0; a < b->p->axes.n; a++)
+		if (index_uses(x, a)) {
+			axes[naxes++] = a;
+			total *= by_tiles ? extent_tiles(&b->g->extents, a) : b->p->axes.v[a].size;
+			if (b->p->axes.v[a].packs != NONE || total > POSITIONS_MOST)
+				return 1;
+		}
+	for (int64_t i = 0, others = 0; i < total; i++) {
+		struct index_range r;
+
+		others = i;
+		for (int k = 0; k < naxes; k++) {
+			int64_t step = by_tiles ? b->g->extents.tile[axes[k]] : 1, length = b->p->axes.v[axes[k]].size;
+			int64_t number = ceil_div(length, step);
+
+			at.lo[axes[k]] = others % number * step;
+			at.hi[axes[k]] = min_i64(at.lo[axes[k]] + step, length) - 1;
+			others /= number;
+		}
+		r = index_bounds(x, at.lo, at.hi);
+		inside += r.hi >= 0 && r.lo < size;
+	}
+	return (double)inside / (double)total;
+}
+
+/* What a store drops, as it is outside of the tensor, is not moved. */
+static void leave_out_dropped(const struct builder *b, struct stask *s, const struct node *n)
+{
+	s->work.reached = 1;
+	for (int d = 0; d < b->p->tensors.v[n->ref].rank; d++) {
+		double elements = share_inside(b, n, d, false);
+
+		s->work.global_bytes *= elements;
+		s->work.boxes *= elements;
+		s->work.reached *= share_inside(b, n, d, true);
+	}
+}
+
 /* Share of the bytes that device memory must deliver at least: each element once. */
 static double compulsory_share(const struct graph *g, const struct stask *s, int tensor)
 {
@@ -256,6 +310,7 @@ void build_work(const struct builder *b, struct stask *s)
 	case TASK_STORE:
 		s->work.kind = WORK_STORE;
 		count_region(b, s, n, n->arg[0]);
+		leave_out_dropped(b, s, n);
 		s->work.unique_share = 1;
 		s->work.adds = n->adds;
 		s->work.shared_bytes = s->work.global_bytes;

@@ -144,6 +144,7 @@ struct outbox {
 	int task;
 	int ring;			/* index; NONE: out of registers, through staging at `offset` */
 	int64_t offset;			/* bytes, in shared memory: staging of the first warp; the others' follows */
+	int staging;			/* whose staging it is: its own number, or that of an earlier store of the lane */
 	int64_t rows;			/* of a box */
 	int swizzle;			/* bytes of a row of a panel: 128, 64, 32 */
 	int64_t panel_cols, panel_bytes;

@@ -7,8 +7,9 @@
 #include "target/target.h"
 
 /* A store from registers by a copy engine that moves boxes goes through shared memory in panels, of which at least one must
- * fit: it has all rows of the tile, and is as wide as possible. */
-int64_t fit_staging(const struct plan *p, int task)
+ * fit: it has all rows of the tile, and is as wide as possible. Of several axes that are not the contiguous one, one numbers
+ * the rows. */
+static int64_t staging_of(const struct plan *p, int task)
 {
 	const struct stask *s = &p->graph->tasks.v[task];
 	int entry = plan_entry_of(p, task);
@@ -23,9 +24,38 @@ int64_t fit_staging(const struct plan *p, int task)
 	if (s->kind != TASK_STORE || !s->naxes)
 		return 0;
 	for (int i = 0; i < s->naxes - 1; i++)
-		rows *= s->extent[i];
+		rows = max_i64(rows, s->extent[i]);
 	row_bytes = s->extent[s->naxes - 1] * dtype_bits(s->work.type) / 8;
 	return rows * min_i64(row_bytes, target_of(p->device)->shared.widest);
+}
+
+/* Are both stores of one lane that can have a staging in common? Of those that have no lane yet, those of one slice. */
+static bool share_staging(const struct plan *p, int a, int b)
+{
+	const struct stask *x = &p->graph->tasks.v[a], *y = &p->graph->tasks.v[b];
+	int ea = plan_entry_of(p, a), eb = plan_entry_of(p, b);
+
+	if (x->phase != y->phase || x->loop != NONE || y->loop != NONE)
+		return false;
+	return ea == NONE || eb == NONE ? ea == eb && x->slice == y->slice : p->entries.v[ea].lane == p->entries.v[eb].lane;
+}
+
+int64_t fit_staging(const struct plan *p, int phase)
+{
+	int64_t sum = 0;
+
+	for (int i = 0; i < p->graph->tasks.n; i++) {
+		int64_t bytes = p->graph->tasks.v[i].phase == phase ? staging_of(p, i) : 0;
+
+		for (int j = 0; j < p->graph->tasks.n && bytes; j++) {
+			int64_t other = j != i && share_staging(p, i, j) ? staging_of(p, j) : 0;
+
+			if (other > bytes || (other == bytes && j < i))
+				bytes = 0;		/* the other one's is counted */
+		}
+		sum += bytes;
+	}
+	return sum;
 }
 
 /* Bytes of rows that a product's instructions read beyond those of its first operand: each warp of the lane
@@ -66,10 +96,7 @@ int64_t fit_shared(const struct plan *p, int phase)
 		if (g->buffers.v[i].phase == phase && plan_scope(p, i) == SCOPE_SHARED &&
 		    g->buffers.v[i].alias_of == NONE)
 			bytes += ceil_div(g->buffers.v[i].bytes + spare_rows(p, i), align) * align * p->versions[i];
-	for (int i = 0; i < g->tasks.n; i++)
-		if (g->tasks.v[i].phase == phase)
-			bytes += fit_staging(p, i);
-	return bytes;
+	return bytes + fit_staging(p, phase);
 }
 
 /* A wait for another lane needs a named barrier if it is for an issue, otherwise a flag for each version of the
@@ -114,11 +141,8 @@ static const struct wait *last_issue_order(const struct plan *p)
 /* What takes so many bytes in all: ": 196608 for rings, 32768 to stage stores, 96 for mbarriers". */
 static const char *parts_text(const struct plan *p, int phase, int64_t bytes, int64_t flags, struct arena *a)
 {
-	int64_t staging = 0;
+	int64_t staging = fit_staging(p, phase);
 
-	for (int i = 0; i < p->graph->tasks.n; i++)
-		if (p->graph->tasks.v[i].phase == phase)
-			staging += fit_staging(p, i);
 	return arena_strf(a, ": %lld for rings%s%s", (long long)(bytes - staging - flags), staging ?
 		arena_strf(a, ", %lld to stage stores", (long long)staging) : "",
 		flags ? arena_strf(a, ", %lld for %ss", (long long)flags, target_flag_name(target_of(p->device))) : "");

@@ -63,6 +63,7 @@ enum role_section {
 	SECTION_EPILOGUE,		/* IF: the steady state ends here; what follows is the epilogue */
 	SECTION_TRIPS,			/* IF: for so many iterations, or at least so many */
 	SECTION_SKIP,			/* IF: a tile of another replica, which the lane passes over */
+	SECTION_REACHED,		/* IF: something of the tile is inside of the tensor that it is stored to */
 	SECTION_LENGTH,			/* IF: the length of the loop ends within the tile; else it is complete */
 };
 

@@ -254,11 +254,9 @@ static void state_value(struct statement *s, int buffer, int def, bool counts)
 static void state_values(struct statement *s)
 {
 	const struct graph *g = s->p->graph;
-	int64_t taken = 0;
 	int phase = g->program->loops.v[s->loop].phase;
+	int64_t taken = fit_staging(s->p, phase);
 
-	for (int t = 0; t < g->tasks.n; t++)
-		taken += g->tasks.v[t].phase == phase ? fit_staging(s->p, t) : 0;
 	for (int b = 0; b < g->buffers.n; b++) {
 		bool counts = true;
 

@@ -265,9 +265,28 @@ static int64_t full_columns(const struct program *p, int column)
 	return n;
 }
 
+/* Is it the only short axis of rows or columns of products, with a long one on the same side, as the heads of a product that makes
+ * queries, keys and values? There are few tile shapes then, so that more extents of it can be tried. */
+static bool is_only_short(const struct program *p, int axis)
+{
+	struct axis_use u = use_of(p, axis);
+	bool has_long = false;
+
+	for (int a = 0; a < p->axes.n; a++) {
+		struct axis_use v = use_of(p, a);
+
+		if (a == axis || v.looped || !(v.row || v.column) || !has_role(p, a, AXIS_GRID))
+			continue;
+		if (p->axes.v[a].size < SPACE_SHORT_AXIS)
+			return false;
+		has_long |= u.row ? v.row : v.column;
+	}
+	return has_long;
+}
+
 static void fill_dim(const struct program *p, const struct vdevice *device, struct dim *d)
 {
-	static const int64_t few[] = { 1, 2, 4, 8, 16 };
+	static const int64_t few[] = { 1, 2, 3, 4, 6, 8, 12, 16 };
 	int64_t size = p->axes.v[d->axis].size, full;
 	struct axis_use u = use_of(p, d->axis);
 	bool product = u.row || u.column, needs_all = !u.looped && u.column && space_is_reduced(p, d->axis);
@@ -285,9 +304,13 @@ static void fill_dim(const struct program *p, const struct vdevice *device, stru
 		add_extent(d, size, 1, size <= SMALL_AXIS / 2 || product);
 		add_extent(d, size, size, size > SMALL_AXIS / 2);
 	} else if (!u.looped && size < SPACE_SHORT_AXIS) {
+		bool only = product && is_only_short(p, d->axis);
+
 		for (int i = 0; i < LEN(few); i++)
-			if (few[i] < size && (few[i] != 2 || product) && !space_is_contracted_again(p, d->axis))
-				add_extent(d, size, few[i], few[i] != 2 && (product || !has_mma(p)));
+			if (few[i] < size && (few[i] % 3 || (only && size % few[i] == 0)) && (few[i] != 2 || product) &&
+			    !space_is_contracted_again(p, d->axis))
+				add_extent(d, size, few[i], (few[i] % 3 || few[i] == 3) && (few[i] != 2 || only) &&
+					(product || !has_mma(p)));
 		add_extent(d, size, size, true);
 		d->is_short = product;
 	} else if (product) {

@@ -328,6 +328,11 @@ static void read_if(struct reader *r, const struct role_op *o)
 
 	if (o->u.region.section == SECTION_SKIP)
 		return;
+	if (o->u.region.section == SECTION_REACHED) {
+		r->in.runs *= r->graph->tasks.v[r->task].work.reached;
+		read_body(r, &o->u.region.body);
+		return;
+	}
 	if (o->u.region.section == SECTION_LENGTH) {	/* in such iterations threads do the work of the engine */
 		double runs = r->in.runs, once = runs * iterations_share(r, o, r->graph->tasks.v[r->task].loop, ending_iterations);
 

@@ -169,8 +169,12 @@ static void note_touches(struct names *c, const struct role_op *o)
 
 	if (o->touches.n && !role_may_touch(o->what))
 		names_fail(c, "touches a buffer, which it cannot");
-	if (c->depth)
+	if (c->depth && !c->may_store)
 		return;
+	if (c->depth) {
+		c->stores |= o->what == DO_STORE_BOXES || o->what == DO_STORE_THREADS;
+		return;
+	}
 	c->stores |= o->what == DO_STORE_BOXES || o->what == DO_STORE_THREADS || o->what == DO_STORE_RING;
 	for (int i = 0; i < o->touches.n; i++) {
 		const struct touch *t = &o->touches.v[i];
@@ -369,9 +373,11 @@ static void read_region(struct names *c, const struct role_op *o)
 		c->depth = depth;
 	} else if (o->what == DO_IF) {
 		read_num(c, o->u.region.when);
+		c->may_store = o->u.region.section == SECTION_REACHED && !c->depth;
 		read_perhaps(c, &o->u.region.body);
 		read_perhaps(c, &o->u.region.other);
 		note_writes_of_both(c, &o->u.region.body, &o->u.region.other);
+		c->may_store = false;
 	} else {
 		read_header(c, o);
 	}

@@ -84,7 +84,7 @@ struct names {
 	int64_t multiplied;
 	bool indices;			/* a sparse product may be under way */
 	int depth;			/* bodies around, within the sTask, that may not be executed */
-	bool stores;
+	bool stores, may_store;		/* may_store: in a body that is left out where a tensor has nothing of the tile */
 	VEC(int) wrote;			/* buffers */
 	VEC(struct scratched) scratch;
 	bool scratch_read;		/* it may have been read since the threads last met */

@@ -7,6 +7,7 @@
 #include "plan/assign.h"
 #include "plan/phases.h"
 #include "verify/kept.h"
+#include "verify/reached.h"
 #include "verify/names.h"
 #include "verify/play.h"
 
@@ -611,6 +612,7 @@ static enum err_code check_program(struct check *c)
 		TRY(check_ops(c, &c->r->roles.v[i].body));
 	TRY(names_check(c->a, &c->set, c->e));
 	TRY(kept_check(c->r, c->plan, c->e));
+	TRY(reached_check(c->r, c->plan, c->e));
 	TRY(check_memory(c));
 	TRY(check_taken(c));
 	TRY(check_launch(c));

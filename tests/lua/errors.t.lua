@@ -352,7 +352,7 @@ local examples <const> = {
   conv2d = {{n = 1, c = 8, h = 8, w = 8, k = 8, r = 3, s = 3}, "stride", "pad", "dtype", "out"},
   dequant_gemm = {{m = 16, n = 16, k = 32}, "wtype", "group", "dtype", "out"},
   flash_attention = {{b = 1, h = 2, m = 16, d = 16}, "n", "hkv", "causal", "window", "softcap",
-    "scale", "dtype"},
+    "scale", "nmax", "o", "dtype"},
   flash_decoding = {{b = 1, h = 2, n = 16, d = 16}, "hkv", "splits", "positions", "typical", "scale", "dtype"},
   gemm = {{m = 16, n = 16, k = 16}, "a", "b", "bias", "activation", "residual", "squares", "dtype", "out"},
   matmul_sum = {{m = 16, n = 16, k = 16}, "dtype", "out"},
@@ -369,6 +369,8 @@ local examples <const> = {
   grouped_gemm = {{m = 16, n = 16, k = 16, e = 2}, "blocks", "block", "gated", "permute", "dtype", "out"},
   mamba2 = {{b = 1, s = 64, h = 2, p = 16, n = 16}, "g", "chunk", "init", "D", "z", "dtype", "decay"},
   mla_decoding = {{b = 1, h = 2, n = 16}, "d", "r", "splits", "scale", "dtype"},
+  qkv_rope = {{b = 1, m = 16, k = 16, hq = 2, hkv = 1}, "d", "nmax", "sums", "eps", "dtype", "table"},
+  row_squares = {{m = 16, k = 16}, "dtype"},
   qkv_rope_step = {{b = 4, k = 16, hq = 2, hkv = 1}, "d", "nmax", "eps", "sums", "dtype", "table"},
   rmsnorm_swiglu = {{m = 16, n = 16, k = 16}, "norm", "eps", "sums", "dtype"},
   rmsnorm_gemm = {{m = 16, n = 16, k = 16}, "gain", "eps", "dtype", "out"},
@@ -380,7 +382,7 @@ local any_scale <const> = "scale = 1e+300, scale = -1, scale = -1.5"
 local accepts <const> = {
   flash_attention = "softcap = 1e+300, scale = 1e+300", flash_decoding = "scale = 1e+300", paged_decoding = "scale = 1e+300",
   block_sparse_attention = "scale = 1e+300", mla_decoding = "scale = 1e+300", attention_backward = "scale = 1e+300", gated_delta_rule = any_scale,
-  kimi_delta_attention = any_scale, rmsnorm_gemm = "eps = 1e+300", qkv_rope_step = "eps = 1e+300", rmsnorm_swiglu = "eps = 1e+300",
+  kimi_delta_attention = any_scale, rmsnorm_gemm = "eps = 1e+300", qkv_rope = "eps = 1e+300", qkv_rope_step = "eps = 1e+300", rmsnorm_swiglu = "eps = 1e+300",
 }
 for name, case in ordered(examples) do
   local failures, accepted = {}, {}

@@ -64,5 +64,5 @@ for _, name in ipairs(names) do
     end
   end
 end
-tap.is(#names, 23, "twenty-three programs are shipped")
+tap.is(#names, 25, "twenty-five programs are shipped")
 tap.done_testing()

@@ -63,6 +63,20 @@ static bool same_shape(const struct kernel *k, const struct shape2 *x, const str
 	return x->nrow == y->nrow && x->ncol == y->ncol && has_same_layout(k, x, y);
 }
 
+/* Of how many columns a step of the axis is: what the axes behind it number, if that is a power of two; else 0. */
+static int64_t column_step(const struct kernel *k, const struct stask *s, const struct shape2 *v, int axis)
+{
+	int64_t step = 1;
+
+	for (int i = v->ncol - 1; i >= 0 && v->col[i] != axis; i--) {
+		int64_t extent = v->full_axes >> v->col[i] & 1 ? k->plan->graph->program->axes.v[v->col[i]].size :
+			k->plan->graph->extents.tile[v->col[i]];
+
+		step *= v->col[i] == s->split_axis ? extent / s->slices : extent;
+	}
+	return ints_hold(v->col, v->ncol, axis) && !(step & (step - 1)) ? step : 0;
+}
+
 /* The bits of the column in which the element that node n (OP_AT) reads differs from its own, if a thread of the same warp
  * has it in the same row, and not as a half of a word; 0: it is elsewhere. */
 static int64_t flips_in_warp(const struct kernel *k, const struct stask *s, const struct node *n,
@@ -70,11 +84,11 @@ static int64_t flips_in_warp(const struct kernel *k, const struct stask *s, cons
 {
 	const struct program *p = k->plan->graph->program;
 	const struct frag_layout *l = &k->target->frag;
-	int64_t mask = 0, all = 1;
+	int64_t mask = 0, all = 1, step = column_step(k, s, to, n->ref);
 
 	if (lower_parts(k, s) > 1)
 		return 0;
-	if (dtype_bits(n->type) == 16 || !same_shape(k, to, from) || !to->ncol || to->col[to->ncol - 1] != n->ref ||
+	if (dtype_bits(n->type) == 16 || !same_shape(k, to, from) || !step ||
 	    !index_flips_bits(p, &n->index[0], n->ref, &mask))
 		return 0;
 	while (all <= mask)
@@ -83,7 +97,7 @@ static int64_t flips_in_warp(const struct kernel *k, const struct stask *s, cons
 	if (p->axes.v[n->ref].size % all || l->col.step != l->pair || l->col.step * l->col.mod != l->cols)
 		return 0;
 	/* those bits that number the threads of a row must be within a warp */
-	return spread_bits(l, mask) < k->target->warp ? mask : 0;
+	return spread_bits(l, mask * step) < k->target->warp ? mask * step : 0;
 }
 
 /* The axis that stands for `axis` where `ref` is renamed. */

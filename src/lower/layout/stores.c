@@ -2,7 +2,10 @@
  *
  * The engine takes boxes, as for loads: one axis of rows, the contiguous one in panels. It leaves out what lies beyond
  * the end of the tensor, so a tile may end there, but not where an axis ends earlier than the dimension that it runs
- * along. Other stores, and those for which shared memory has no space left, are done by the lane's threads. */
+ * along. Other stores, and those for which shared memory has no space left, are done by the lane's threads.
+ *
+ * Each store has a staging of its own if there is space, so that the engine reads one while the next is written. Else the stores of a
+ * lane that have panels alike share one. */
 #include "lower/passes.h"
 
 enum {
@@ -47,26 +50,28 @@ static int moving_axis(const struct kernel *k, int loop, const struct tensor *t,
 	return axis;
 }
 
-/* Are the value's rows and columns each one dimension's of the tensor, and its columns the contiguous one's? */
+/* Are the value's rows one dimension's of the tensor, and the last axis of its columns the contiguous one's? Other axes of
+ * columns are those of other dimensions: a panel has one element of each. */
 static bool goes_in_boxes(const struct kernel *k, const struct node *n, const struct shape2 *v)
 {
 	const struct program *p = k->plan->graph->program;
 	const struct tensor *t = &p->tensors.v[n->ref];
-	int rows = 0;
+	int rows = 0, columns = 0;
 
-	if (has_index_values(n) || v->nrow != 1 || v->ncol != 1 || t->rank > k->target->shared.box_rank || (t->rank > 1 &&
+	if (has_index_values(n) || v->nrow != 1 || !v->ncol || t->rank > k->target->shared.box_rank || (t->rank > 1 &&
 	    axis_divisor(&p->axes.v[t->dim[t->rank - 1]]) * dtype_bits(t->type) % (8 * k->target->shared.chunk)))
 		return false;
 	for (int d = 0; d < t->rank; d++) {
 		int axis = moving_axis(k, p->tasks.v[n->task].loop, t, d, &n->index[d], v);
 
-		if (axis == UNFIT || (d == t->rank - 1) != (axis == v->col[0]))
+		if (axis == UNFIT || (d == t->rank - 1) != (axis == v->col[v->ncol - 1]))
 			return false;
-		if (axis != NONE && d < t->rank - 1 && axis != v->row[0])
+		if (axis != NONE && axis != v->row[0] && !ints_hold(v->col, v->ncol, axis))
 			return false;
 		rows += axis == v->row[0];
+		columns += axis != NONE && axis != v->row[0];
 	}
-	return rows == 1;
+	return rows == 1 && columns == v->ncol;
 }
 
 /* The shape without the axes of which it has one element: these number no rows or columns. */
@@ -96,7 +101,17 @@ struct shape2 lower_stored_shape(const struct kernel *k, int buffer)
 static void part_extents(const struct stask *s, const struct shape2 *v, int64_t *rows, int64_t *cols)
 {
 	*rows = v->rows / (v->row[0] == s->split_axis ? s->slices : 1);
-	*cols = v->cols / (v->col[0] == s->split_axis ? s->slices : 1);
+	*cols = v->cols / (ints_hold(v->col, v->ncol, s->split_axis) ? s->slices : 1);
+}
+
+/* Neighbours of a row that are contiguous in the tensor. */
+static int64_t stored_run(const struct kernel *k, const struct stask *s, const struct shape2 *v)
+{
+	int axis = v->col[v->ncol - 1];
+	int64_t extent = v->full_axes >> axis & 1 ? k->plan->graph->program->axes.v[axis].size :
+		k->plan->graph->extents.tile[axis];
+
+	return axis == s->split_axis ? extent / s->slices : extent;
 }
 
 /* Can the store read the ring's slot, which has panels as the engine takes them? */
@@ -107,7 +122,7 @@ static bool goes_from_ring(const struct kernel *k, const struct stask *s, int bu
 	const struct shared_layout *l = &k->target->shared;
 	int64_t rows, cols, row_bits = r->panel_cols * dtype_bits(k->plan->graph->buffers.v[buffer].type);
 
-	if (r->shape.nrow != 1 || r->shape.ncol != 1)
+	if (r->shape.nrow != 1 || r->shape.ncol != 1 || v->ncol != 1)
 		return false;
 	if (!r->swizzle && (r->panel_cols > l->box_cols || row_bits % (8 * l->chunk) || r->panel_bytes % l->copy_align))
 		return false;
@@ -125,14 +140,18 @@ static bool goes_from_ring(const struct kernel *k, const struct stask *s, int bu
 /* Divides a value in registers into the widest panels, staged in so many bytes: all at once, or in two buffers of a
  * batch each. share_cols: a block of a cluster stores so many columns of a thread's rows, and no panel has those of
  * several; 0: it stores all. */
-static bool goes_through_staging(const struct target *t, const struct stask *s, const struct shape2 *v,
+static bool goes_through_staging(const struct kernel *k, const struct stask *s, const struct shape2 *v,
 	enum dtype type, const struct klane *lane, int64_t share_cols, int64_t staging_bytes, struct outbox *o)
 {
+	const struct target *t = k->target;
+	int64_t run = v->ncol > 1 ? stored_run(k, s, v) : 0;	/* no panel has columns of two */
 	int64_t rows, cols, own = t->frag.rows;	/* of a block, a warp's */
 	int warps = lane->warps, parts = layout_parts(lane->layout);
 
 	part_extents(s, v, &rows, &cols);
-	if (parts > 1 && cols % (parts * t->frag.deep))
+	if (parts > 1 && (cols % (parts * t->frag.deep) || run))
+		return false;
+	if (run && share_cols)
 		return false;
 	cols /= parts;
 	if ((dtype_bits(type) != 16 && dtype_bits(type) != 32) || rows % own || own % shared_pattern_rows(&t->shared))
@@ -142,7 +161,7 @@ static bool goes_through_staging(const struct target *t, const struct stask *s, 
 		int64_t n = cols / panel * ceil_div(rows, layout_block_rows(lane->layout, warps)), batch = n;
 		bool two;
 
-		if (cols % panel || n > PANELS_MOST || share_cols % panel)
+		if (cols % panel || n > PANELS_MOST || share_cols % panel || run % panel)
 			continue;
 		while (batch > 1 && (n % batch || (batch < n ? 2 : 1) * batch * bytes > staging_bytes))
 			batch--;
@@ -182,7 +201,7 @@ static bool find_outbox(const struct kernel *k, const struct klane *l, const str
 	if (k->ring_of[buffer] != NONE)
 		fits = !lower_stores_share(k, s) && goes_from_ring(k, s, buffer, &v, o);
 	else
-		fits = (parts || !lower_stores_share(k, s)) && goes_through_staging(k->target, s, &v,
+		fits = (parts || !lower_stores_share(k, s)) && goes_through_staging(k, s, &v,
 			k->plan->graph->buffers.v[buffer].type, l, parts ? (int64_t)parts->chunks * l->layout->cols : 0,
 			staging_bytes, o);
 	o->task = x->task;
@@ -192,6 +211,7 @@ static bool find_outbox(const struct kernel *k, const struct klane *l, const str
 /* The staging that is to be had: so much for each store in a loop, and for each other one. */
 struct budget {
 	int64_t in_loop, other;
+	bool shared;			/* `other` is what the stores of a lane have together */
 };
 
 static int64_t staging_bytes(const struct klane *l, const struct outbox *o)
@@ -216,6 +236,49 @@ static int64_t least_staging(const struct kernel *k, const struct klane *l, cons
 	return bytes;
 }
 
+/* Can stores of a lane share a staging? Those in loops have their own. */
+static bool is_shareable(const struct kernel *k, int task)
+{
+	return stask_at(k, task)->loop == NONE;
+}
+
+/* Is the space too small for stagings of their own: does some store get narrower panels than the engine could have, or none? */
+static bool is_scarce(const struct kernel *k, const struct budget *b)
+{
+	struct outbox o, widest;
+
+	for (int i = 0; i < k->lanes.n; i++)
+		for (int j = 0; j < k->lanes.v[i].entries.n; j++) {
+			const struct kentry *x = &k->lanes.v[i].entries.v[j];
+
+			if (is_staged(k, &k->lanes.v[i], x, INT64_MAX, &widest) && is_shareable(k, x->task) &&
+			    (!is_staged(k, &k->lanes.v[i], x, b->other, &o) || o.swizzle < widest.swizzle))
+				return true;
+		}
+	return false;
+}
+
+/* What a store of each lane gets if they share it. Nothing unless some lane has several, and none is in a loop. */
+static int64_t shared_budget(const struct kernel *k, int64_t total)
+{
+	int lanes = 0, most = 0;
+	struct outbox o;
+
+	for (int i = 0; i < k->lanes.n; i++) {
+		int n = 0;
+
+		for (int j = 0; j < k->lanes.v[i].entries.n; j++)
+			if (is_staged(k, &k->lanes.v[i], &k->lanes.v[i].entries.v[j], INT64_MAX, &o)) {
+				if (!is_shareable(k, o.task))
+					return 0;
+				n++;
+			}
+		lanes += n > 0;
+		most = n > most ? n : most;
+	}
+	return most > 1 ? total / lanes / k->target->shared.align * k->target->shared.align : 0;
+}
+
 /* All stores get the same, unless those in loops have wider panels if the others get the least that they need: they are
  * done more often, and each panel of a batch costs the engine the same. */
 static struct budget share_staging(const struct kernel *k)
@@ -234,9 +297,12 @@ static struct budget share_staging(const struct kernel *k)
 				loops += stask_at(k, o.task)->loop != NONE;
 			}
 	if (!n)
-		return (struct budget){ 0, 0 };
+		return (struct budget){ 0 };
 	total = end - round_up(k->shared_bytes, align);
-	struct budget same = { total / n / align * align, total / n / align * align };
+	struct budget same = { total / n / align * align, total / n / align * align, false };
+	struct budget shared = { 0, shared_budget(k, total), true };
+	if (shared.other > 0 && is_scarce(k, &same))
+		return shared;
 	if (!loops || loops == n || same.other <= 0)
 		return same;
 	for (int i = 0; i < k->lanes.n; i++)
@@ -256,27 +322,52 @@ static struct budget share_staging(const struct kernel *k)
 			wider |= !is_staged(k, &k->lanes.v[i], x, same.in_loop, &o) || w.swizzle > o.swizzle;
 			total -= round_up(staging_bytes(&k->lanes.v[i], &w), align);
 		}
-	return wider ? (struct budget){ in_loop, total / (n - loops) / align * align } : same;
+	return wider ? (struct budget){ in_loop, total / (n - loops) / align * align, false } : same;
+}
+
+/* An earlier store of the lane, from number `first` on, whose staging this one can have, too: warps have the same parts of it, and
+ * batches change in the same way. NONE: there is none. */
+static int find_staging(const struct kernel *k, int first, const struct outbox *o)
+{
+	for (int i = first; i < k->outboxes.n; i++) {
+		const struct outbox *x = &k->outboxes.v[i];
+
+		if (x->ring == NONE && x->staging == i && x->panels == o->panels && x->batch == o->batch && x->batches == o->batches &&
+		    x->panel_bytes == o->panel_bytes)
+			return i;
+	}
+	return NONE;
 }
 
 void lower_stores(struct kernel *k)
 {
 	int align = k->target->shared.align;
+	int64_t end = k->plan->device->shared_bytes - align - STAMPS_LEAST;
 	struct budget b;
 	struct outbox o;
 
 	k->outboxes.n = 0;
 	b = share_staging(k);
 	for (int i = 0; i < k->lanes.n; i++) {
+		int first = k->outboxes.n;
+
 		for (int j = 0; j < k->lanes.v[i].entries.n; j++) {
 			struct kentry *x = &k->lanes.v[i].entries.v[j];
 			bool in_loop = stask_at(k, x->task)->loop != NONE;
+			int other;
 
 			x->outbox = NONE;
 			if (!find_outbox(k, &k->lanes.v[i], x, in_loop ? b.in_loop : b.other, &o))
 				continue;
-			if (o.ring == NONE) {
+			o.staging = k->outboxes.n;
+			other = o.ring == NONE && b.shared ? find_staging(k, first, &o) : NONE;
+			if (other != NONE) {
+				o.staging = other;
+				o.offset = k->outboxes.v[other].offset;
+			} else if (o.ring == NONE) {
 				o.offset = round_up(k->shared_bytes, align);
+				if (b.shared && o.offset + staging_bytes(&k->lanes.v[i], &o) > end)
+					continue;
 				k->shared_bytes = o.offset + staging_bytes(&k->lanes.v[i], &o);
 			}
 			x->outbox = k->outboxes.n;

@@ -103,7 +103,7 @@ static void list_stagings(struct lowering *c)
 		const struct outbox *o = &c->k->outboxes.v[i];
 		int lane = c->plan->entries.v[plan_entry_of(c->plan, o->task)].lane;
 
-		VEC_PUSH(c->a, &c->r->stagings, ((struct role_staging){ o->task, o->offset, o->ring == NONE ?
+		VEC_PUSH(c->a, &c->r->stagings, ((struct role_staging){ o->task, o->offset, o->ring == NONE && o->staging == i ?
 			o->batch * o->panel_bytes : 0, lane_warps(c->plan, lane), o->batches }));
 	}
 }

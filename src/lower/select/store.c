@@ -264,6 +264,21 @@ static const struct num *warp_row(struct lowering *c, const struct outbox *o)
 	return MUL(ADD(MUL(panel_row_block(c, o), N(c, warps)), warp), N(c, o->rows));
 }
 
+/* Where the current panel begins in the tile along an axis of its columns. */
+static const struct num *panel_along(struct lowering *c, const struct stask *s, const struct shape2 *v,
+	const struct outbox *o, int axis)
+{
+	const struct num *at = MUL(panel_column(c, o), N(c, o->panel_cols));
+	int64_t below = 1;
+	int i = v->ncol - 1;
+
+	for (; v->col[i] != axis; i--)
+		below *= axis_extent(c, s, v, v->col[i]);
+	if (below > 1)
+		at = DIV(at, N(c, below));
+	return i ? MOD(at, N(c, axis_extent(c, s, v, axis))) : at;
+}
+
 /* Finds the panel's corner in the tensor, innermost dimension first. */
 static void find_corner(struct lowering *c, const struct stask *s, const struct node *n,
 	const struct shape2 *v, const struct outbox *o, struct role_box *b)
@@ -277,8 +292,9 @@ static void find_corner(struct lowering *c, const struct stask *s, const struct 
 		for (int i = 0; i < x->n && s->slices > 1; i++)
 			if (x->term[i].axis == s->split_axis)
 				at = ADD(at, N(c, s->slice * (c->g->extents.tile[s->split_axis] / s->slices)));
-		if (d == rank - 1 && o->across > 1)
-			at = ADD(at, MUL(panel_column(c, o), N(c, o->panel_cols)));
+		for (int i = 0; i < x->n && o->across > 1; i++)
+			if (ints_hold(v->col, v->ncol, x->term[i].axis))
+				at = ADD(at, panel_along(c, s, v, o, x->term[i].axis));
 		if (d == rank - 1 && o->ring == NONE && layout_parts(c->lane->layout) > 1)
 			at = ADD(at, part_first_col(c, s, v));
 		for (int i = 0; i < x->n && o->ring == NONE; i++)
@@ -297,7 +313,7 @@ static void store_batch(struct lowering *c, const struct stask *s, const struct 
 
 	op->u.boxes.map = tensor_map(c, s, n, v, buffer_of_node(c, s, n->arg[0]), o->rows, o->panel_cols, o->swizzle);
 	op->u.boxes.ring = o->ring;
-	op->u.boxes.outbox = (int)(o - c->k->outboxes.v);
+	op->u.boxes.outbox = o->staging;
 	op->u.boxes.elected = o->ring == NONE;
 	op->u.boxes.panels = o->batch;
 	op->u.boxes.adds = n->adds;
@@ -326,7 +342,7 @@ static void write_panels(struct lowering *c, const struct outbox *o, int buffer,
 	struct role_op *op;
 
 	touch_stored(c, buffer, from);
-	add_touch(c, TOUCH_WRITE, TOUCH_STAGING, (int)(o - c->k->outboxes.v), o->batches);
+	add_touch(c, TOUCH_WRITE, TOUCH_STAGING, o->staging, o->batches);
 	op = add_op(c, DO_PUT_PANELS);
 	op->u.panels.from = from;
 	op->u.panels.batch = o->batch;
@@ -367,13 +383,66 @@ static void store_panels(struct lowering *c, const struct kentry *x, const struc
 	write_panels(c, o, buffer, from);
 	add_op(c, DO_FENCE)->why = "the copy engine reads it";
 	add_op(c, DO_WARP_SYNC)->why = "all of the warp's rows are there";
-	add_touch(c, TOUCH_READ, TOUCH_STAGING, (int)(o - c->k->outboxes.v), o->batches);
+	add_touch(c, TOUCH_READ, TOUCH_STAGING, o->staging, o->batches);
 	if (from.frag->height != from.frag->rows)
 		when = NUM2(LT, warp_row(c, o), N(c, from.frag->height));
 	if (share)
 		when = when ? NUM2(BOTH, share, when) : share;
 	store_batch(c, stask_of(c, x), n, shape, o, V(c, VAR_TO, NONE), when);
 	leave_body(c, outer);
+}
+
+/* Is something of the tile inside of the tensor? NULL: of each tile. So a store that splits a value among tensors costs nothing for
+ * the others. */
+static const struct num *is_reached(struct lowering *c, const struct stask *s, const struct node *n, const struct shape2 *shape)
+{
+	const struct tensor *t = &c->p->tensors.v[n->ref];
+	const struct num *all = NULL;
+
+	for (int d = 0; d < t->rank && s->work.reached < 1; d++) {
+		const struct index_expr *x = &n->index[d];
+		const struct num *first, *within;
+		int64_t span = 0;
+		bool plain = !x->value && !c->p->axes.v[t->dim[d]].multiple && index_may_leave(c, x, t->dim[d]);
+
+		for (int i = 0; i < x->n && plain; i++) {
+			int axis = x->term[i].axis;
+
+			plain = x->term[i].div == 1 && !x->term[i].mod && x->term[i].coef > 0 && c->p->axes.v[axis].packs == NONE;
+			span += x->term[i].coef * ((shape->full_axes >> axis & 1 ? c->p->axes.v[axis].size :
+				c->g->extents.tile[axis]) - 1);
+		}
+		if (!plain)
+			continue;
+		first = tensor_index(c, s, x, shape, false);
+		within = NUM2(BOTH, NUM2(GE, first, N(c, -span)), NUM2(LT, first, N(c, c->p->axes.v[t->dim[d]].size)));
+		all = all ? NUM2(BOTH, all, within) : within;
+	}
+	return all;
+}
+
+/* What is in registers. */
+static enum err_code store_own(struct lowering *c, const struct kentry *x, const struct node *n, const struct shape2 *shape,
+	int buffer, struct frag_at from, struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+	const struct num *reached = is_reached(c, s, n, shape);
+	struct role_body *outer = NULL;
+	enum err_code code = OK;
+
+	if (reached) {
+		struct role_op *o = add_if(c, reached, "the tensor has some of it");
+
+		o->u.region.section = SECTION_REACHED;
+		outer = enter_body(c, &o->u.region.body);
+	}
+	if (x->outbox == NONE)
+		code = store_fragment(c, x, n, buffer, from, e);
+	else
+		store_panels(c, x, n, shape, &c->k->outboxes.v[x->outbox], buffer, from);
+	if (reached)
+		leave_body(c, outer);
+	return code;
 }
 
 enum err_code select_store(struct lowering *c, const struct kentry *x, struct err *e)
@@ -401,8 +470,5 @@ enum err_code select_store(struct lowering *c, const struct kentry *x, struct er
 	from.version = register_version(c, x, buffer);
 	if (c->k->shared_nodes && c->k->shared_nodes[n->arg[0]] && c->g->buffers.v[buffer].carry != NONE)
 		from = sum_parts(c, x, buffer, from);
-	if (!o)
-		return store_fragment(c, x, n, buffer, from, e);
-	store_panels(c, x, n, &shape, o, buffer, from);
-	return OK;
+	return store_own(c, x, n, &shape, buffer, from, e);
 }
