@@ -53,6 +53,14 @@ int @NAME@_launch(struct @STREAM@ *stream,
 @ARGUMENTS@
 	void *temporaries);
 
+/* The same as a graph, which the call launches at once. The first call captures and instantiates it, and so do those with other addresses,
+ * until there are eight; then such a call gives the graph that was not used for the longest time its addresses. A call with
+ * addresses that a graph has costs least. Two launches with the same addresses run one after the other, whatever their
+ * streams. */
+int @NAME@_graph_launch(struct @STREAM@ *stream,
+@ARGUMENTS@
+	void *temporaries);
+
 /* Once nothing of it runs any more. */
 void @NAME@_unload(int device);
 
@@ -69,10 +77,11 @@ local launcher <const> = [[
 /* @NAME@.c - launches the kernels of sequence @SEQUENCE@; see @NAME@.h. */
 #include "@NAME@.h"
 
-@?FORKED@#include <dlfcn.h>
-@?FORKED@#include <stdatomic.h>
+#include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 @INCLUDES@
 
 static _Thread_local char failure[512];
@@ -89,119 +98,246 @@ static int of_kernel(int code, const char *why)
 	return code ? failed(code, "", why) : 0;
 }
 
-@?FORKED@/* What the driver returned. */
-@?FORKED@static int of_driver(int code, const char *function)
-@?FORKED@{
-@?FORKED@	return code ? failed(code, function, " failed") : 0;
-@?FORKED@}
-@?FORKED@
-@?FORKED@enum { DEVICES = 64, STREAMS = @STREAMS@, EVENTS = @EVENTS@ };
-@?FORKED@
-@?FORKED@/* By device: streams in addition to the one of the caller, and events. A launch has them for itself. */
-@?FORKED@static struct own {
-@?FORKED@	void *streams[STREAMS], *events[EVENTS];
-@?FORKED@} own[DEVICES];
-@?FORKED@static atomic_flag in_use = ATOMIC_FLAG_INIT;
-@?FORKED@
-@?FORKED@static int (*current_device)(int *);
-@?FORKED@static int (*create_stream)(void **, unsigned), (*destroy_stream)(void *);
-@?FORKED@static int (*create_event)(void **, unsigned), (*destroy_event)(void *);
-@?FORKED@static int (*event_record)(void *, void *), (*stream_wait)(void *, void *, unsigned);
-@?FORKED@
-@?FORKED@/* The library that the kernels' launchers have opened. */
-@?FORKED@static int find_driver(void)
-@?FORKED@{
-@?FORKED@	static const char *const libraries[] = { @LIBRARIES@ };
-@?FORKED@	static const struct {
-@?FORKED@		void *function;
-@?FORKED@		const char *name;
-@?FORKED@	} wanted[] = {
-@?FORKED@		{ &current_device, "@CURRENT@" }, { &create_stream, "@CREATESTREAM@" },
-@?FORKED@		{ &destroy_stream, "@DESTROYSTREAM@" }, { &create_event, "@CREATEEVENT@" },
-@?FORKED@		{ &destroy_event, "@DESTROYEVENT@" }, { &event_record, "@RECORD@" }, { &stream_wait, "@WAIT@" },
-@?FORKED@	};
-@?FORKED@	void *library = NULL;
-@?FORKED@
-@?FORKED@	for (int i = 0; i < 3 && !library; i++)
-@?FORKED@		library = dlopen(libraries[i], RTLD_NOW | RTLD_LOCAL);
-@?FORKED@	for (unsigned i = 0; i < sizeof(wanted) / sizeof(*wanted); i++) {
-@?FORKED@		*(void **)wanted[i].function = library ? dlsym(library, wanted[i].name) : NULL;
-@?FORKED@		if (!*(void **)wanted[i].function)
-@?FORKED@			return failed(-1, "the driver has no ", wanted[i].name);
-@?FORKED@	}
-@?FORKED@	return 0;
-@?FORKED@}
-@?FORKED@
-@?FORKED@static int make_streams(int device)
-@?FORKED@{
-@?FORKED@	struct own *o = &own[device];
-@?FORKED@	int code = find_driver();
-@?FORKED@
-@?FORKED@	for (int i = 0; i < STREAMS && !code; i++)
-@?FORKED@		code = o->streams[i] ? 0 : of_driver(create_stream(&o->streams[i], 1), "@CREATESTREAM@");
-@?FORKED@	for (int i = 0; i < EVENTS && !code; i++)
-@?FORKED@		code = o->events[i] ? 0 : of_driver(create_event(&o->events[i], 2), "@CREATEEVENT@");
-@?FORKED@	return code;
-@?FORKED@}
-@?FORKED@
+/* What the driver returned. */
+static int of_driver(int code, const char *function)
+{
+	return code ? failed(code, function, " failed") : 0;
+}
+
+/* ---- the driver ----------------------------------------------------------------- */
+
+static int (*current_device)(int *);
+static int (*create_stream)(void **, unsigned), (*destroy_stream)(void *);
+static int (*create_event)(void **, unsigned), (*destroy_event)(void *);
+static int (*event_record)(void *, void *), (*stream_wait)(void *, void *, unsigned);
+static int (*begin_capture)(void *, int), (*end_capture)(void *, void **);
+static int (*instantiate)(void **, void *, unsigned long long);
+@?CUDA@static int (*update)(void *, void *, void *);
+@?HIP@static int (*update)(void *, void *, void *, void *);
+static int (*launch_graph)(void *, void *), (*destroy_graph)(void *), (*destroy_exec)(void *);
+
+/* Find its functions in the library that the kernels' launchers have opened. graphs: those of graphs, too, which older drivers lack. */
+static int find_driver(int graphs)
+{
+	static const char *const libraries[] = { @LIBRARIES@ };
+	static const struct {
+		void *function;
+		const char *name;
+		int graphs;
+	} wanted[] = {
+		{ &current_device, "@CURRENT@", 0 }, { &create_stream, "@CREATESTREAM@", 0 },
+		{ &destroy_stream, "@DESTROYSTREAM@", 0 }, { &create_event, "@CREATEEVENT@", 0 },
+		{ &destroy_event, "@DESTROYEVENT@", 0 }, { &event_record, "@RECORD@", 0 }, { &stream_wait, "@WAIT@", 0 },
+		{ &begin_capture, "@BEGINCAPTURE@", 1 }, { &end_capture, "@ENDCAPTURE@", 1 },
+		{ &instantiate, "@INSTANTIATE@", 1 }, { &update, "@UPDATE@", 1 }, { &launch_graph, "@LAUNCHGRAPH@", 1 },
+		{ &destroy_graph, "@DESTROYGRAPH@", 1 }, { &destroy_exec, "@DESTROYEXEC@", 1 },
+	};
+	void *library = NULL;
+
+	for (int i = 0; i < 3 && !library; i++)
+		library = dlopen(libraries[i], RTLD_NOW | RTLD_LOCAL);
+	for (unsigned i = 0; i < sizeof(wanted) / sizeof(*wanted); i++) {
+		*(void **)wanted[i].function = library ? dlsym(library, wanted[i].name) : NULL;
+		if (!*(void **)wanted[i].function && (graphs || !wanted[i].graphs))
+			return failed(-1, "the driver has no ", wanted[i].name);
+	}
+	return 0;
+}
+
+/* ---- what each device has ------------------------------------------------------- */
+
+enum { DEVICES = 64, STREAMS = @STREAMS@, EVENTS = @EVENTS@, ARGUMENTS = @NARGUMENTS@, GRAPHS = 8 };
+
+/* A graph of all launches. */
+struct graph {
+	void *exec;			/* NULL: none */
+	const void *at[ARGUMENTS + 1];	/* addresses of the tensors and of the temporaries that it has */
+	unsigned long used;		/* when it was launched last, by own.launches */
+};
+
+/* Stream 0 captures, the others are those of the plan in addition to the caller's. A launch that needs any of it has all for itself. */
+static struct own {
+	int ready;
+	void *streams[STREAMS], *events[EVENTS];
+	struct graph graphs[GRAPHS];
+	unsigned long launches;
+} own[DEVICES];
+static atomic_flag in_use = ATOMIC_FLAG_INIT;
+
+static int make_streams(struct own *o)
+{
+	int code = 0;
+
+	for (int i = 0; i < STREAMS && !code; i++)
+		code = o->streams[i] ? 0 : of_driver(create_stream(&o->streams[i], 1), "@CREATESTREAM@");
+	for (int i = 0; i < EVENTS && !code; i++)
+		code = o->events[i] ? 0 : of_driver(create_event(&o->events[i], 2), "@CREATEEVENT@");
+	o->ready = !code;
+	return code;
+}
+
 int @NAME@_load(int device)
 {
 	int code = 0;
 
 @LOADS@
-@?FORKED@	code = code ? code : make_streams(device);
+	code = code ? code : device >= 0 && device < DEVICES ? find_driver(0) : failed(-1, "there is no such device", "");
+	code = code ? code : make_streams(&own[device]);
 	if (code)
 		@NAME@_unload(device);
 	return code;
 }
 
-@?LINEAR@static int launch_all(void *s0, const void *const *a, char *t)
-@?FORKED@static int launch_all(void *s0, void *const *s, void *const *e, const void *const *a, char *t)
+void @NAME@_unload(int device)
+{
+	struct own *o = &own[device >= 0 && device < DEVICES ? device : 0];
+
+	if (device >= 0 && device < DEVICES) {
+		for (int i = 0; i < GRAPHS; i++)
+			if (o->graphs[i].exec)
+				destroy_exec(o->graphs[i].exec);
+		for (int i = 0; i < STREAMS; i++)
+			if (o->streams[i])
+				destroy_stream(o->streams[i]);
+		for (int i = 0; i < EVENTS; i++)
+			if (o->events[i])
+				destroy_event(o->events[i]);
+		memset(o, 0, sizeof(*o));
+	}
+@UNLOADS@
+}
+
+/* ---- launching ------------------------------------------------------------------ */
+
+/* s: streams, of which the first is not used; e: events; a: tensors; t: temporaries. */
+static int launch_all(void *s0, void *const *s, void *const *e, const void *const *a, char *t)
 {
 	int code = 0;
 
-	(void)t;
+	(void)s, (void)e, (void)t;
 @CALLS@
 	return code;
+}
+
+static int check_addresses(const void *const *at)
+{
+	static const char *const names[ARGUMENTS] = { @ARGUMENTNAMES@ };
+
+	for (int i = 0; i < ARGUMENTS; i++)
+		if (!at[i] || (uintptr_t)at[i] % 16)
+			return failed(-1, names[i], ": its address is no multiple of 16, or NULL");
+	if (!at[ARGUMENTS] || (uintptr_t)at[ARGUMENTS] % 256)
+		return failed(-1, "temporaries", ": their address is no multiple of 256, or NULL");
+	return 0;
+}
+
+/* What the device that is current has, for this thread alone; NULL: it is not loaded there. */
+static struct own *take_own(void)
+{
+	int device = -1;
+
+	if (!current_device || current_device(&device) || device < 0 || device >= DEVICES || !own[device].ready) {
+		failed(-1, "not loaded on the device that is current: call @NAME@_load first", "");
+		return NULL;
+	}
+	while (atomic_flag_test_and_set(&in_use))
+		;
+	return &own[device];
 }
 
 int @NAME@_launch(struct @STREAM@ *stream,
 @PARAMETERLIST@
 	void *temporaries)
 {
-	static const char *const names[] = { @ARGUMENTNAMES@ };
-	const void *const arguments[] = { @ARGUMENTLIST@ };
-@?FORKED@	int device = -1, code;
+	const void *const at[ARGUMENTS + 1] = { @ARGUMENTLIST@, temporaries };
+@?FORKED@	struct own *o;
+	int code = check_addresses(at);
 
-	for (unsigned i = 0; i < sizeof(arguments) / sizeof(*arguments); i++)
-		if (!arguments[i] || (uintptr_t)arguments[i] % 16)
-			return failed(-1, names[i], ": its address is no multiple of 16, or NULL");
-	if (!temporaries || (uintptr_t)temporaries % 256)
-		return failed(-1, "temporaries", ": their address is no multiple of 256, or NULL");
-@?LINEAR@	return launch_all(stream, arguments, temporaries);
-@?FORKED@	if (!current_device || current_device(&device) || device < 0 || device >= DEVICES ||
-@?FORKED@	    !own[device].events[EVENTS - 1])
-@?FORKED@		return failed(-1, "not loaded on the device that is current: call @NAME@_load first", "");
-@?FORKED@	while (atomic_flag_test_and_set(&in_use))
-@?FORKED@		;
-@?FORKED@	code = launch_all(stream, own[device].streams, own[device].events, arguments, temporaries);
+	if (code)
+		return code;
+@?LINEAR@	return launch_all(stream, NULL, NULL, at, temporaries);
+@?FORKED@	o = take_own();
+@?FORKED@	if (!o)
+@?FORKED@		return -1;
+@?FORKED@	code = launch_all(stream, o->streams, o->events, at, temporaries);
 @?FORKED@	atomic_flag_clear(&in_use);
 @?FORKED@	return code;
 }
 
-void @NAME@_unload(int device)
+/* ---- launching a graph ---------------------------------------------------------- */
+
+static int capture(struct own *o, const void *const *at, void **graph)
 {
-@?FORKED@	for (int i = 0; i < STREAMS && device >= 0 && device < DEVICES; i++) {
-@?FORKED@		if (own[device].streams[i])
-@?FORKED@			destroy_stream(own[device].streams[i]);
-@?FORKED@		own[device].streams[i] = NULL;
-@?FORKED@	}
-@?FORKED@	for (int i = 0; i < EVENTS && device >= 0 && device < DEVICES; i++) {
-@?FORKED@		if (own[device].events[i])
-@?FORKED@			destroy_event(own[device].events[i]);
-@?FORKED@		own[device].events[i] = NULL;
-@?FORKED@	}
-@UNLOADS@
+	int code = of_driver(begin_capture(o->streams[0], 1), "@BEGINCAPTURE@"), ended;
+
+	if (code)
+		return code;
+	code = launch_all(o->streams[0], o->streams, o->events, at, (char *)(uintptr_t)at[ARGUMENTS]);
+	ended = end_capture(o->streams[0], graph);
+	return code ? code : of_driver(ended, "@ENDCAPTURE@");
+}
+
+/* Let g have these addresses. An update costs the host less than to instantiate another one; a driver may refuse it. */
+static int set_graph(struct own *o, struct graph *g, const void *const *at)
+{
+@?CUDA@	uint64_t info[8];		/* CUgraphExecUpdateResultInfo */
+@?HIP@	void *node;
+@?HIP@	int why;
+	void *graph = NULL;
+	int code = capture(o, at, &graph);
+
+@?CUDA@	if (!code && g->exec && update(g->exec, graph, info)) {
+@?HIP@	if (!code && g->exec && update(g->exec, graph, &node, &why)) {
+		destroy_exec(g->exec);
+		g->exec = NULL;
+	}
+	if (!code && !g->exec)
+		code = of_driver(instantiate(&g->exec, graph, 0), "@INSTANTIATE@");
+	if (graph)
+		destroy_graph(graph);
+	if (!code)
+		memcpy(g->at, at, sizeof(g->at));
+	return code;
+}
+
+/* The graph with these addresses; else one that is not in use, or that was not used for the longest time. */
+static struct graph *find_graph(struct own *o, const void *const *at)
+{
+	struct graph *best = o->graphs;
+
+	for (int i = 0; i < GRAPHS; i++) {
+		struct graph *g = &o->graphs[i];
+
+		if (g->exec && !memcmp(g->at, at, sizeof(g->at)))
+			return g;
+		if (best->exec && (!g->exec || g->used < best->used))
+			best = g;
+	}
+	return best;
+}
+
+int @NAME@_graph_launch(struct @STREAM@ *stream,
+@PARAMETERLIST@
+	void *temporaries)
+{
+	const void *const at[ARGUMENTS + 1] = { @ARGUMENTLIST@, temporaries };
+	int code = check_addresses(at);
+	struct graph *g;
+	struct own *o;
+
+	if (code)
+		return code;
+	o = take_own();
+	if (!o)
+		return -1;
+	code = launch_graph ? 0 : find_driver(1);
+	g = find_graph(o, at);
+	if (!code && (!g->exec || memcmp(g->at, at, sizeof(g->at))))
+		code = set_graph(o, g, at);
+	g->used = ++o->launches;
+	code = code ? code : of_driver(launch_graph(g->exec, stream), "@LAUNCHGRAPH@");
+	atomic_flag_clear(&in_use);
+	return code;
 }
 
 const char *@NAME@_error(void)
@@ -245,7 +381,7 @@ def load(device=None):
 @?FORKED@
 @?FORKED@def _streams_of(index):
 @?FORKED@    if index not in _streams:
-@?FORKED@        _streams[index] = [torch.cuda.Stream(torch.device("cuda", index)) for _ in range(@STREAMS@)]
+@?FORKED@        _streams[index] = [torch.cuda.Stream(torch.device("cuda", index)) for _ in range(@MORESTREAMS@)]
 @?FORKED@    return _streams[index]
 @?FORKED@
 @?FORKED@
@@ -346,14 +482,14 @@ local function c_body(k, kernel_of, argument, late)
   local sp = k.plan
   local seq, offsets, number, numbers = sp.sequence, sp.offsets, streams_of(sp)
   local lines, event, waited, events = {}, {}, waited_for(sp), 0
-  local function stream(n) return number[n] == 0 and "s0" or ("s[%d]"):format(number[n] - 1) end
+  local function stream(n) return number[n] == 0 and "s0" or ("s[%d]"):format(number[n]) end
   local function add(text) lines[#lines + 1] = "	code = code ? code : " .. text .. ";" end
   local function record(n, s) add(("of_driver(event_record(e[%d], %s), \"@RECORD@\")"):format(n, s)) end
   local function wait(s, n) add(("of_driver(stream_wait(%s, e[%d], 0), \"@WAIT@\")"):format(s, n)) end
   if numbers > 0 then
     events = 1
     record(0, "s0")
-    for i = 1, numbers do wait(("s[%d]"):format(i - 1), 0) end
+    for i = 1, numbers do wait(("s[%d]"):format(i), 0) end
   end
   for _, c in ipairs(sp.calls) do
     for _, other in ipairs(c.after) do wait(stream(c.stream), event[other]) end
@@ -373,7 +509,7 @@ local function c_body(k, kernel_of, argument, late)
     end
   end
   for i = 1, numbers do
-    record(events, ("s[%d]"):format(i - 1))
+    record(events, ("s[%d]"):format(i))
     wait("s0", events)
     events = events + 1
   end
@@ -487,14 +623,18 @@ local function export(k, dir, given)
   end
   local words = {
     NAME = name, SEQUENCE = seq.name, DEVICE = sp.device.name, BYTES = ("%d"):format(math.max(sp.arena_bytes, 256)),
-    STREAM = hip and "ihipStream_t" or "CUstream_st", FORKED = streams > 0, LINEAR = streams == 0,
-    STREAMS = ("%d"):format(streams), EVENTS = ("%d"):format(events), 
+    STREAM = hip and "ihipStream_t" or "CUstream_st", FORKED = streams > 0, LINEAR = streams == 0, CUDA = not hip, HIP = hip,
+    STREAMS = ("%d"):format(streams + 1), MORESTREAMS = ("%d"):format(streams), NARGUMENTS = ("%d"):format(#all), EVENTS = ("%d"):format(events), 
     LIBRARIES = hip and '"libamdhip64.so.7", "libamdhip64.so.6", "/opt/rocm/lib/libamdhip64.so"'
       or '"libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"',
     CURRENT = hip and "hipGetDevice" or "cuCtxGetDevice", CREATESTREAM = hip and "hipStreamCreateWithFlags" or "cuStreamCreate",
     DESTROYSTREAM = hip and "hipStreamDestroy" or "cuStreamDestroy_v2",
     CREATEEVENT = hip and "hipEventCreateWithFlags" or "cuEventCreate", DESTROYEVENT = hip and "hipEventDestroy" or "cuEventDestroy_v2",
     RECORD = hip and "hipEventRecord" or "cuEventRecord", WAIT = hip and "hipStreamWaitEvent" or "cuStreamWaitEvent",
+    BEGINCAPTURE = hip and "hipStreamBeginCapture" or "cuStreamBeginCapture_v2", ENDCAPTURE = hip and "hipStreamEndCapture" or "cuStreamEndCapture",
+    INSTANTIATE = hip and "hipGraphInstantiateWithFlags" or "cuGraphInstantiateWithFlags",
+    UPDATE = hip and "hipGraphExecUpdate" or "cuGraphExecUpdate_v2", LAUNCHGRAPH = hip and "hipGraphLaunch" or "cuGraphLaunch",
+    DESTROYGRAPH = hip and "hipGraphDestroy" or "cuGraphDestroy", DESTROYEXEC = hip and "hipGraphExecDestroy" or "cuGraphExecDestroy",
     SOURCES = name .. ".c " .. joined(kernels, function(x) return x .. ".c" end, " "),
     INCLUDES = joined(kernels, function(x) return ("#include \"%s.h\""):format(x) end, "\n"),
     ARGUMENTS = joined(all, function(t)

@@ -65,7 +65,7 @@ end
 return plans
 E
 cat >"$T/export.lua" <<'E'
--- export.lua PLAN DIR NAME: export, and write to DIR/want the launches that the driver should get in order, on tensors at 0x100000, 0x200000,
+-- export.lua PLAN DIR NAME: export, and write to DIR/c.want and DIR/py.want the launches that the driver should get in order, on tensors at 0x100000, 0x200000,
 -- ... (inputs, states, outputs) and temporaries from 0x9000000 on; to DIR/pairs the pairs of calls that the plan orders.
 local name, dir, as = ...
 local core = require "millrace.core"
@@ -73,7 +73,7 @@ local sp = dofile(arg[0]:match "^(.*/)" .. "plans.lua")[name]()
 assert(sp:check())
 for _, path in ipairs(sp:compile{target = "cuda"}:export(dir, {name = as})) do print(path) end
 local seq, element, swizzle = sp.sequence, {bf16 = 9}, {[0] = 0, [32] = 1, [64] = 2, [128] = 3}
-local base, n, plans, streams, nstreams = {}, 0, {}, {[0] = 0x77}, 0
+local base, n, plans, streams, nstreams = {}, 0, {}, {[0] = 0}, 0
 for _, role in ipairs{"input", "state", "output"} do
   for _, t in ipairs(seq.tensors) do
     if t.role == role then
@@ -85,11 +85,13 @@ end
 for t, at in pairs(sp.offsets) do base[t] = 0x9000000 + at end
 for i, call in ipairs(core.sequence_call_names(seq)) do plans[call] = core.sequence_plans(sp)[i] end
 
-local want <close>, kinds, before, order = io.open(dir .. "/want", "w"), {}, {}, {}
+local c_file <close> = io.open(dir .. "/c.want", "w")
+local py_file <close> = io.open(dir .. "/py.want", "w")
+local kinds, before, order = {}, {}, {}
 for _, c in ipairs(sp.calls) do
   if not streams[c.stream] then
     nstreams = nstreams + 1
-    streams[c.stream] = nstreams * 0x1000
+    streams[c.stream] = nstreams
   end
   local address, dtype = {}, {}
   for _, x in ipairs(core.sequence_args(seq, c.name)) do address[x.own] = ("0x%x"):format(base[x.tensor] + 2 * x.offset) end
@@ -97,8 +99,8 @@ for _, c in ipairs(sp.calls) do
   local lowered = core.lower(plans[c.name], "cuda")
   assert(#lowered == 1)
   local s = lowered[1]
-  local words = {("launch %s grid %d 1 1 block %d 1 1 shared %d stream 0x%x%s:"):format(s.entry, s.blocks, s.threads, s.shared_bytes,
-    streams[c.stream], c.early and " early" or "")}
+  local words = {("launch %s grid %d 1 1 block %d 1 1 shared %d stream STREAM%s:"):format(s.entry, s.blocks, s.threads, s.shared_bytes,
+    c.early and " early" or "")}
   local kind = s.entry .. "="
   for _, p in ipairs(s.params) do
     kind = kind .. (p.kind == "map" and "m" or "p")
@@ -109,7 +111,11 @@ for _, c in ipairs(sp.calls) do
   end
   assert(not kinds[s.entry] or kinds[s.entry] == kind)
   kinds[s.entry] = kind
-  want:write(table.concat(words, " "), "\n")
+  -- The first stream of the launcher in C is the one that captures.
+  for file, first in pairs{[c_file] = 2, [py_file] = 1} do
+    local stream = streams[c.stream] == 0 and "0x77" or ("0x%x"):format((streams[c.stream] - 1 + first) * 0x1000)
+    file:write((table.concat(words, " "):gsub("STREAM", stream)), "\n")
+  end
   -- What must have ended: what is in front of it in its stream, what it waits for, and what those wait for.
   order[#order + 1] = c.name
   before[c.name] = {}
@@ -132,12 +138,13 @@ end
 local kinds_file <close> = io.open(dir .. "/kinds", "w")
 for _, text in pairs(kinds) do kinds_file:write(text, ";") end
 E
-# Of a log: "i<j" if launch i has ended when launch j begins; "begin" if each launch comes after what was on 0x77 before, "end" if what
-# follows on 0x77 comes after all launches.
+# order.lua LOG STREAM: "i<j" if launch i has ended when launch j begins; "begin" if each launch comes after what was on the stream before,
+# "end" if what follows on it comes after all launches.
 cat >"$T/order.lua" <<'E'
-local done, event, n, begins = {["0x77"] = {[0] = true}}, {}, 0, true
+local log, base = ...
+local done, event, n, begins = {[base] = {[0] = true}}, {}, 0, true
 local function all(from, to) for x in pairs(from) do to[x] = true end end
-for line in io.lines(...) do
+for line in io.lines(log) do
   local number, stream = line:match "^record event (%d+) on (0x%x+)$"
   if number then
     event[number] = {}
@@ -158,7 +165,7 @@ for line in io.lines(...) do
   end
 end
 local ends = true
-for i = 0, n do ends = ends and done["0x77"][i] end
+for i = 0, n do ends = ends and done[base][i] end
 print((begins and "begin" or "no begin") .. (ends and " end" or " no end"))
 E
 on_recorder() { # LOG COMMAND...
@@ -226,7 +233,7 @@ launch: 0
 crooked: -1, chain: temporaries: their address is no multiple of 256, or NULL
 NULL: -1, chain: class: its address is no multiple of 16, or NULL
 E
-t_is 'the driver gets what was lowered, early as planned' "$(launches "$T/log")" "$(cat "$line/want")"
+t_is 'the driver gets what was lowered, early as planned' "$(launches "$T/log")" "$(cat "$line/c.want")"
 t_like 'nothing is left' "$(tail -1 "$T/log")" '^released: 0 contexts, 0 modules left$'
 t_cmd 'three streams run' 0 on_recorder "$T/log" "$T/forked_main"
 t_out 'and say what is wrong' <<'E'
@@ -236,8 +243,8 @@ launch: 0
 crooked: -1, forked: temporaries: their address is no multiple of 256, or NULL
 NULL: -1, forked: s: its address is no multiple of 16, or NULL
 E
-t_is 'the driver gets what was lowered' "$(launches "$T/log")" "$(cat "$forked/want")"
-t_is 'streams wait as planned' "$("$MILLRACE" "$T/order.lua" "$T/log")" "$(cat "$forked/pairs"; echo begin end)"
+t_is 'the driver gets what was lowered' "$(launches "$T/log")" "$(cat "$forked/c.want")"
+t_is 'streams wait as planned' "$("$MILLRACE" "$T/order.lua" "$T/log" 0x77)" "$(cat "$forked/pairs"; echo begin end)"
 t_like 'nothing is left' "$(tail -1 "$T/log")" '^released: 0 contexts, 0 modules left$'
 
 # fails FUNCTION STATUS MAIN PATTERN: what the driver says of a function
@@ -252,6 +259,71 @@ fails cuStreamCreate 1 forked_main '719, forked: cuStreamCreate failed'
 fails cuEventCreate 1 forked_main '719, forked: cuEventCreate failed'
 fails cuEventRecord 0 forked_main 'launch: 719 forked: cuEventRecord failed'
 fails cuStreamWaitEvent 0 forked_main 'launch: 719 forked: cuStreamWaitEvent failed'
+
+# ---- graphs --------------------------------------------------------------------------------
+
+cat >"$T/graph.c" <<'E'
+#include <stdio.h>
+#include HEADER
+
+#define AT(i) ((void *)((i) * 0x100000L))
+
+static int launch(long temporaries)
+{
+	int code = NAME(graph_launch)((void *)0x77L, AT(1), AT(2), AT(3), AT(4), AT(temporaries));
+
+	if (code)
+		printf("%d, %s\n", code, NAME(error)());
+	return code;
+}
+
+int main(void)
+{
+	launch(0x90);
+	if (NAME(load)(0)) {
+		printf("%s\n", NAME(error)());
+		return 1;
+	}
+	for (long i = 0; i < 9; i++)
+		launch(0x90 + i);
+	launch(0x98);
+	launch(0x92);
+	launch(0x90);
+	NAME(graph_launch)(NULL, AT(1), AT(2), AT(3), AT(4), AT(0x90));
+	NAME(unload)(0);
+	return 0;
+}
+E
+for name in line:chain forked:forked; do
+	t_ok "graphs of ${name#*:} link" $cc -std=c11 -Wall -Werror -O1 -I"$T/${name%:*}" -DHEADER="\"${name#*:}.h\"" \
+		-D"NAME(x)=${name#*:}_##x" -o "$T/${name%:*}_graph" "$T/graph.c" $(sources "$T/${name%:*}") -ldl
+done
+t_cmd 'graphs run' 0 on_recorder "$T/log" "$T/line_graph"
+t_is 'only when they are loaded' "$(cat "$T/out")" '-1, chain: not loaded on the device that is current: call chain_load first'
+# Of a log: all but launches and loads.
+graphs() { grep -E '^(capture|instantiate|update|run)' "$1"; }
+made() { for i in 1 2 3 4 5 6 7 8; do printf 'capture on 0x1000\ninstantiate graph %d as %d\nrun %d on 0x77\n' $i $i $i; done; }
+t_is 'eight are instantiated, one of these is updated, and known addresses only launch' "$(graphs "$T/log")" "$(made
+printf 'capture on 0x1000\nupdate 1 to graph 9\nrun 1 on 0x77\nrun 1 on 0x77\nrun 3 on 0x77\n'
+printf 'capture on 0x1000\nupdate 2 to graph 10\nrun 2 on 0x77\nrun 2 on 0x0\n')"
+t_is 'what is captured are the launches of the plan' "$(launches "$T/log" | head -4)" "$(sed 's/stream 0x77/stream 0x1000/' "$line/c.want")"
+t_is 'with the addresses of the call' "$(launches "$T/log" | tail -4)" "$(sed 's/stream 0x77/stream 0x1000/' "$line/c.want")"
+t_is 'or of another' "$(launches "$T/log" | sed -n 5,8p)" "$(sed 's/stream 0x77/stream 0x1000/; s/0x90\([0-9a-f]\{5\}\)/0x91\1/g' "$line/c.want")"
+t_like 'nothing is left' "$(tail -1 "$T/log")" '^released: 0 contexts, 0 modules left$'
+t_cmd 'an update that the driver refuses' 0 env RECORDER_FAIL=cuGraphExecUpdate=910 bash -c "$(declare -f on_recorder); T='$T'; on_recorder '$T/log' '$T/line_graph'"
+t_is 'is an instantiation' "$(graphs "$T/log")" "$(made
+printf 'capture on 0x1000\ninstantiate graph 9 as 9\nrun 9 on 0x77\nrun 9 on 0x77\nrun 3 on 0x77\n'
+printf 'capture on 0x1000\ninstantiate graph 10 as 10\nrun 10 on 0x77\nrun 10 on 0x0\n')"
+t_like 'and nothing is left' "$(tail -1 "$T/log")" '^released: 0 contexts, 0 modules left$'
+t_cmd 'graphs of three streams run' 0 on_recorder "$T/log" "$T/forked_graph"
+sed '/^instantiate/,$d' "$T/log" >"$T/captured"
+t_is 'with the order of the plan' "$("$MILLRACE" "$T/order.lua" "$T/captured" 0x1000)" "$(cat "$forked/pairs"; echo begin end)"
+t_like 'nothing is left' "$(tail -1 "$T/log")" '^released: 0 contexts, 0 modules left$'
+fails cuStreamBeginCapture 0 line_graph '719, chain: cuStreamBeginCapture_v2 failed'
+fails cuStreamEndCapture 0 line_graph '719, chain: cuStreamEndCapture failed'
+fails cuGraphInstantiate 0 line_graph '719, chain: cuGraphInstantiateWithFlags failed'
+fails cuGraphLaunch 0 forked_graph '719, forked: cuGraphLaunch failed'
+fails cuLaunchKernelEx 0 line_graph '719, chain: chain_up: cuLaunchKernelEx: CUDA_ERROR_719'
 
 # ---- the module for torch ------------------------------------------------------------------
 
@@ -280,14 +352,14 @@ refused(ValueError, 'w2 must be a contiguous tensor of torch.bfloat16 with shape
 refused(ValueError, 'y must be a contiguous tensor', chain.run, x, w1, w2, out=torch.Tensor((64, 32), torch.float32, 0))
 refused(ValueError, 'temporaries must be', chain.run, x, w1, w2, temporaries=torch.Tensor((256,), torch.uint8, 0x9000000))
 "
-	t_is 'the driver gets what was lowered, early as planned, each time' "$(launches "$T/log")" "$(cat "$line/want" "$line/want")"
+	t_is 'the driver gets what was lowered, early as planned, each time' "$(launches "$T/log")" "$(cat "$line/py.want" "$line/py.want")"
 	t_cmd 'three streams run' 0 py "$T/log" "
 import forked
 x, w, s, y = tensors(forked)
 forked.load(0)
 assert forked.run(x, w, s_=s, out=(y,), temporaries=torch.Tensor((forked.TEMPORARIES,), torch.uint8, 0x9000000)) is y
 "
-	t_is 'the driver gets what was lowered' "$(launches "$T/log")" "$(cat "$forked/want")"
-	t_is 'streams wait as planned' "$("$MILLRACE" "$T/order.lua" "$T/log")" "$(cat "$forked/pairs"; echo begin end)"
+	t_is 'the driver gets what was lowered' "$(launches "$T/log")" "$(cat "$forked/py.want")"
+	t_is 'streams wait as planned' "$("$MILLRACE" "$T/order.lua" "$T/log" 0x77)" "$(cat "$forked/pairs"; echo begin end)"
 fi
 t_done

@@ -34,6 +34,8 @@ PUBLIC int cuStreamIsCapturing(struct CUstream_st *stream, int *status);
 PUBLIC int cuStreamGetId(struct CUstream_st *stream, unsigned long long *id);
 PUBLIC int cuMemAllocAsync(device_ptr *p, size_t bytes, struct CUstream_st *stream);
 PUBLIC int cuMemFreeAsync(device_ptr p, struct CUstream_st *stream);
+PUBLIC int cuGraphExecUpdate_v2(struct CUgraphExec_st *exec, struct CUgraph_st *graph, void *info);
+PUBLIC int hipGraphExecUpdate(struct CUgraphExec_st *exec, struct CUgraph_st *graph, void **node, int *result);
 PUBLIC int cuLaunchKernel(struct CUfunc_st *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
 	unsigned by, unsigned bz, unsigned shared, struct CUstream_st *stream, void **params,
 	void **extra);
@@ -53,7 +55,8 @@ static struct {
 static char maps[MAPS_MOST][MAP_TEXT];
 static int nfunctions, nmaps, context_of_mine, modules, contexts;
 /* Stream number n, from 1, is at n times 0x1000, event number n at n times 0x100000; those made and not destroyed are counted. */
-static int streams_made, streams_left, events_made, events_left;
+static int streams_made, streams_left, events_made, events_left, graphs_made, execs_made, graphs_left;
+static int capturing;
 #ifndef CURRENT_AT_FIRST
 #define CURRENT_AT_FIRST 0		/* CUDA's threads have no context until they take one */
 #endif
@@ -136,8 +139,8 @@ static void put_left(void)
 	for (int i = 0; i < MEMORIES_MOST; i++)
 		if (memories[i].at)
 			fprintf(record(), ", %zu bytes", memories[i].bytes);
-	if (streams_left || events_left)
-		fprintf(record(), ", %d streams, %d events", streams_left, events_left);
+	if (streams_left || events_left || graphs_left)
+		fprintf(record(), ", %d streams, %d events, %d graphs", streams_left, events_left, graphs_left);
 	fprintf(record(), " left\n");
 }
 
@@ -243,7 +246,7 @@ int cuStreamGetId(struct CUstream_st *stream, unsigned long long *id)
 int cuStreamIsCapturing(struct CUstream_st *stream, int *status)
 {
 	(void)stream;
-	*status = getenv("RECORDER_CAPTURING") != NULL;
+	*status = capturing || getenv("RECORDER_CAPTURING") != NULL;
 	return 0;
 }
 
@@ -307,6 +310,89 @@ int cuStreamWaitEvent(struct CUstream_st *stream, struct CUevent_st *event, unsi
 		return code ? code : CUDA_INVALID_VALUE;
 	fprintf(record(), "wait on 0x%llx for event %d\n", (unsigned long long)(uintptr_t)stream, event_number(event));
 	return 0;
+}
+
+/* ---- graphs ---- */
+
+int cuStreamBeginCapture_v2(struct CUstream_st *stream, int mode)
+{
+	int code = fails("cuStreamBeginCapture");
+
+	if (code || capturing || mode != CUDA_CAPTURE_OF_THREAD)
+		return code ? code : CUDA_INVALID_VALUE;
+	capturing = 1;
+	fprintf(record(), "capture on 0x%llx\n", (unsigned long long)(uintptr_t)stream);
+	return 0;
+}
+
+int cuStreamEndCapture(struct CUstream_st *stream, struct CUgraph_st **graph)
+{
+	int code = fails("cuStreamEndCapture");
+
+	(void)stream;
+	capturing = 0;
+	if (code)
+		return code;
+	*graph = (struct CUgraph_st *)(uintptr_t)++graphs_made;
+	graphs_left++;
+	return 0;
+}
+
+int cuGraphInstantiateWithFlags(struct CUgraphExec_st **exec, struct CUgraph_st *graph, unsigned long long flags)
+{
+	int code = fails("cuGraphInstantiate");
+
+	if (code || flags)
+		return code ? code : CUDA_INVALID_VALUE;
+	*exec = (struct CUgraphExec_st *)(uintptr_t)++execs_made;
+	graphs_left++;
+	fprintf(record(), "instantiate graph %d as %d\n", (int)(uintptr_t)graph, execs_made);
+	return 0;
+}
+
+static int update(struct CUgraphExec_st *exec, struct CUgraph_st *graph)
+{
+	int code = fails("cuGraphExecUpdate");
+
+	if (!code)
+		fprintf(record(), "update %d to graph %d\n", (int)(uintptr_t)exec, (int)(uintptr_t)graph);
+	return code;
+}
+
+int cuGraphExecUpdate_v2(struct CUgraphExec_st *exec, struct CUgraph_st *graph, void *info)
+{
+	memset(info, 0xa5, 24);
+	return update(exec, graph);
+}
+
+int hipGraphExecUpdate(struct CUgraphExec_st *exec, struct CUgraph_st *graph, void **node, int *result)
+{
+	*node = NULL;
+	*result = 0;
+	return update(exec, graph);
+}
+
+int cuGraphLaunch(struct CUgraphExec_st *exec, struct CUstream_st *stream)
+{
+	int code = fails("cuGraphLaunch");
+
+	if (!code)
+		fprintf(record(), "run %d on 0x%llx\n", (int)(uintptr_t)exec, (unsigned long long)(uintptr_t)stream);
+	return code;
+}
+
+int cuGraphDestroy(struct CUgraph_st *graph)
+{
+	(void)graph;
+	graphs_left--;
+	return 0;
+}
+
+int cuGraphExecDestroy(struct CUgraphExec_st *exec)
+{
+	(void)exec;
+	graphs_left--;
+	return contexts ? 0 : 201;
 }
 
 /* ---- binaries ---- */
