@@ -138,36 +138,6 @@ end
 local kinds_file <close> = io.open(dir .. "/kinds", "w")
 for _, text in pairs(kinds) do kinds_file:write(text, ";") end
 E
-# order.lua LOG STREAM: "i<j" if launch i has ended when launch j begins; "begin" if each launch comes after what was on the stream before,
-# "end" if what follows on it comes after all launches.
-cat >"$T/order.lua" <<'E'
-local log, base = ...
-local done, event, n, begins = {[base] = {[0] = true}}, {}, 0, true
-local function all(from, to) for x in pairs(from) do to[x] = true end end
-for line in io.lines(log) do
-  local number, stream = line:match "^record event (%d+) on (0x%x+)$"
-  if number then
-    event[number] = {}
-    all(done[stream] or {}, event[number])
-  end
-  stream, number = line:match "^wait on (0x%x+) for event (%d+)$"
-  if stream then
-    done[stream] = done[stream] or {}
-    all(event[number], done[stream])
-  end
-  stream = line:match "^launch .* stream (0x%x+)"
-  if stream then
-    n = n + 1
-    done[stream] = done[stream] or {}
-    for i = 1, n do if done[stream][i] then print(i .. "<" .. n) end end
-    begins = begins and done[stream][0]
-    done[stream][n] = true
-  end
-end
-local ends = true
-for i = 0, n do ends = ends and done[base][i] end
-print((begins and "begin" or "no begin") .. (ends and " end" or " no end"))
-E
 on_recorder() { # LOG COMMAND...
 	rm -f "$1"
 	env LD_LIBRARY_PATH="$T" RECORDER_LOG="$1" RECORDER_PARAMS="$(cat "$T"/*/kinds)" "${@:2}"
@@ -244,7 +214,7 @@ crooked: -1, forked: temporaries: their address is no multiple of 256, or NULL
 NULL: -1, forked: s: its address is no multiple of 16, or NULL
 E
 t_is 'the driver gets what was lowered' "$(launches "$T/log")" "$(cat "$forked/c.want")"
-t_is 'streams wait as planned' "$("$MILLRACE" "$T/order.lua" "$T/log" 0x77)" "$(cat "$forked/pairs"; echo begin end)"
+t_is 'streams wait as planned' "$("$MILLRACE" tests/fake/order.lua "$T/log" 0x77)" "$(cat "$forked/pairs"; echo begin end)"
 t_like 'nothing is left' "$(tail -1 "$T/log")" '^released: 0 contexts, 0 modules left$'
 
 # fails FUNCTION STATUS MAIN PATTERN: what the driver says of a function
@@ -317,7 +287,7 @@ printf 'capture on 0x1000\ninstantiate graph 10 as 10\nrun 10 on 0x77\nrun 10 on
 t_like 'and nothing is left' "$(tail -1 "$T/log")" '^released: 0 contexts, 0 modules left$'
 t_cmd 'graphs of three streams run' 0 on_recorder "$T/log" "$T/forked_graph"
 sed '/^instantiate/,$d' "$T/log" >"$T/captured"
-t_is 'with the order of the plan' "$("$MILLRACE" "$T/order.lua" "$T/captured" 0x1000)" "$(cat "$forked/pairs"; echo begin end)"
+t_is 'with the order of the plan' "$("$MILLRACE" tests/fake/order.lua "$T/captured" 0x1000)" "$(cat "$forked/pairs"; echo begin end)"
 t_like 'nothing is left' "$(tail -1 "$T/log")" '^released: 0 contexts, 0 modules left$'
 fails cuStreamBeginCapture 0 line_graph '719, chain: cuStreamBeginCapture_v2 failed'
 fails cuStreamEndCapture 0 line_graph '719, chain: cuStreamEndCapture failed'
@@ -360,6 +330,6 @@ forked.load(0)
 assert forked.run(x, w, s_=s, out=(y,), temporaries=torch.Tensor((forked.TEMPORARIES,), torch.uint8, 0x9000000)) is y
 "
 	t_is 'the driver gets what was lowered' "$(launches "$T/log")" "$(cat "$forked/py.want")"
-	t_is 'streams wait as planned' "$("$MILLRACE" "$T/order.lua" "$T/log" 0x77)" "$(cat "$forked/pairs"; echo begin end)"
+	t_is 'streams wait as planned' "$("$MILLRACE" tests/fake/order.lua "$T/log" 0x77)" "$(cat "$forked/pairs"; echo begin end)"
 fi
 t_done
