@@ -45,23 +45,6 @@ return function(mr, made)
 
   local function check_bound(seq, what) expect(core.is(seq, "millrace.sequence"), what, "sequence with sizes", seq) end
 
-  -- The plan of a call: the one that was given, that of the store, or a search's. Calls of one program with equal sizes have one plan.
-  local function plan_for(seq, name, device, o, planned)
-    local bound = seq:program(name)
-    local given = o.plans and o.plans[name]
-    if given ~= nil then return given end
-    local key = core.identity(bound)
-    if planned[key] then return planned[key] end
-    local plan = not o.fresh and stored(bound, device) or nil
-    if not plan then
-      local r, why = mr.search(bound, device, {seconds = o.seconds or SEARCH_SECONDS, trials = o.trials, measure = o.measure})
-      if not r then raise(("plan: no plan for call '%s' (%s): %s"):format(name, bound.name, why)) end
-      plan = r.plan
-    end
-    planned[key] = plan
-    return plan
-  end
-
   -- The inputs of a call's program that no call of the sequence writes: kernels in front of it need not have ended when it loads them.
   local function ready(seq, name)
     local written, list = {}, {}
@@ -74,15 +57,33 @@ return function(mr, made)
     return list
   end
 
-  -- Let early calls load what is ready before they wait, where that makes a legal plan.
-  local function use_ready(sp)
-    for _, call in ipairs(sp.calls) do
-      local names, plan = ready(sp.sequence, call.name), sp:plan_of(call.name)
-      if call.early and #names > 0 then
-        plan:launch{ready = names}
-        if plan:check() then sp:use(call.name, plan) end
-      end
+  -- Let a plan load what is ready before it waits, and nothing else; it stays as it is if it would not be legal.
+  local function with_ready(plan, names)
+    local other = plan:copy()
+    other:launch{ready = names}
+    return other:check() and other or plan
+  end
+
+  -- The plan of a call: the one that was given, or what a search finds, which takes up what is in the store. Where nothing is measured it is
+  -- the best plan of the store, if there is one. Calls of one program with equal sizes, for which the same is ready, have one plan.
+  local function plan_for(seq, call, device, o, planned)
+    local bound, given = seq:program(call.name), o.plans and o.plans[call.name]
+    if given ~= nil then return given end
+    local names = call.early and ready(seq, call.name) or {}
+    local key = core.identity(bound) .. table.concat(names, " ")
+    if planned[key] then return planned[key] end
+    local measures = o.measure ~= false and core.attached()
+    local plan = not (o.fresh or measures) and stored(bound, device) or nil
+    if plan then
+      plan = with_ready(plan, names)
+    else
+      local r, why = mr.search(bound, device, {seconds = o.seconds or SEARCH_SECONDS, trials = o.trials, measure = o.measure, fresh = o.fresh,
+        ready = names})
+      if not r then raise(("plan: no plan for call '%s' (%s): %s"):format(call.name, bound.name, why)) end
+      plan = r.plan
     end
+    planned[key] = plan
+    return plan
   end
 
   -- seq:plan([device[, {seconds=, trials=, measure=, fresh=, plans={call=plan}}]])
@@ -101,8 +102,7 @@ return function(mr, made)
     for name in pairs(o.plans or {}) do
       if not names[name] then raise(("plan: there is no call %s%s"):format(show(name), core.hint(tostring(name), draft.keys(names)))) end
     end
-    for _, call in ipairs(sp.calls) do sp:use(call.name, plan_for(seq, call.name, device, o, planned)) end
-    if not o.plans then use_ready(sp) end
+    for _, call in ipairs(sp.calls) do sp:use(call.name, plan_for(seq, call, device, o, planned)) end
     if sp:check() then choose_streams(sp, timelines(sp)) end
     return sp
   end
