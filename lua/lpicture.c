@@ -1,6 +1,7 @@
 /* core.picture and others: pictures and traces, to files and to the terminal. */
 #include "lplan.h"
 #include "lprogress.h"
+#include "lsequence.h"
 
 #include <errno.h>
 #include <math.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "draw/pictures.h"
+#include "draw/sequences.h"
 #include "draw/units.h"
 
 static const char *const formats[] = { "svg", "png", "pdf" };	/* ORDER picture_format */
@@ -130,6 +132,8 @@ struct request {
 	const struct timeline *timeline, *other;
 	const struct plan *plan;
 	const struct graph *graph;
+	const struct seqline *line;	/* of a sequence */
+	const struct seqplan *sequence;
 	const struct vdevice *device;
 	enum dtype type;		/* of the products of a roofline */
 	const struct roof_point *points;
@@ -149,6 +153,10 @@ static void draw_request(struct picture *p, const void *what, const struct pictu
 		picture_compare(p, r->timeline, r->other, &r->wish.view, o);
 	else if (r->timeline)
 		picture_timeline(p, r->timeline, &r->wish.view, o);
+	else if (r->line)
+		picture_seqline(p, r->line, o);
+	else if (r->sequence)
+		picture_seqplan(p, r->sequence, o);
 	else if (r->plan)
 		picture_plan(p, r->plan, o);
 	else
@@ -223,6 +231,10 @@ static int picture_l(lua_State *L)
 	r.other = other;
 	if (!t && luaL_testudata(L, 1, PLAN_CLASS))
 		r.plan = history_plan(check_plan(L, 1, r.what));
+	else if (luaL_testudata(L, 1, SEQLINE_CLASS))
+		r.line = check_seqline(L, 1, r.what);
+	else if (luaL_testudata(L, 1, SEQPLAN_CLASS))
+		r.sequence = check_seqplan(L, 1, r.what);
 	else if (!t)
 		r.graph = check_graph(L, 1, r.what);
 	return finish_picture(L, &r, lua_toboolean(L, 7));
@@ -272,7 +284,7 @@ static int frames_l(lua_State *L)
 	return 1;
 }
 
-/* core.trace_json(path, script, timeline, name[, timeline, name]) */
+/* core.trace_json(path, script, timeline, name[, timeline, name]); or (path, script, timeline of a sequence) */
 static int trace_json_l(lua_State *L)
 {
 	const char *path = check_text(L, 1, "trace", "path"), *script = check_text(L, 2, "trace", "script");
@@ -283,6 +295,13 @@ static int trace_json_l(lua_State *L)
 	int n = 0;
 
 	lua_settop(L, 6);
+	if (luaL_testudata(L, 3, SEQLINE_CLASS)) {
+		buf_init(&text, scratch_push(L));
+		enter(L);
+		trace_json_sequence(check_seqline(L, 3, "trace"), script, &text);
+		raise_if(L, picture_save_bytes(text.text, text.len, path, &e), &e);
+		return 0;
+	}
 	for (; n < 2 && !lua_isnil(L, 3 + 2 * n); n++) {
 		t[n] = check_timeline(L, 3 + 2 * n, "trace");
 		names[n] = check_text(L, 4 + 2 * n, "trace", "name");

@@ -22,7 +22,11 @@ local function graph_script(graph, call)
   return plan_script(core.plan(graph, require "millrace".device "h200"), "plan.graph:" .. call)
 end
 
+local function sequence_script(sp, ending) return (sp:script():gsub("return sp\n$", "")) .. ending .. "\n" end
+
 local classes = {
+  sequence_plan = function(sp, call) return sequence_script(sp, "sp:" .. call) end,
+  sequence_timeline = function(tl, call) return sequence_script(tl.plan, "local tl = sp:simulate()\ntl:" .. call) end,
   timeline = timeline_script,
   plan = function(plan, call) return plan_script(plan, "plan:" .. call) end,
   graph = graph_script,
@@ -228,6 +232,11 @@ return function(mr)
   for class, script in pairs(classes) do add_methods(class, script) end
   core.method("millrace.timeline", "frames", entry(frames))
   core.method("millrace.timeline", "trace", entry(trace))
+  core.method("millrace.sequence_timeline", "trace", entry(function(tl, path)
+    check_class("trace", "sequence_timeline", tl)
+    check_path("trace", path)
+    return core.trace_json(path, classes.sequence_timeline(tl, call_of("trace", path)), tl)
+  end))
   local compare, pairs_of = mr.compare, setmetatable({}, {__mode = "k"})
   local methods = comparison_methods(pairs_of)
   -- mr.compare, with methods for pictures

@@ -88,7 +88,8 @@ static void add_memory(double *part, const struct timeline *t, const struct phas
 static void add_phase(struct arena *a, double *out, const struct timeline *t, int phase, int row, double offset)
 {
 	const struct phase_line *p = &t->phases[phase];
-	double part[PARTS] = { 0 }, sum = 0, cycles = (double)t->cycles, wants = share_of_row(t, p, row) * (double)p->cycles;
+	double part[PARTS] = { 0 }, sum = 0, cycles = (double)t->cycles;
+	double wants = share_of_row(t, p, row) * (double)p->cycles;
 	double from = offset, to = offset + (double)p->cycles;
 
 	if (!(wants > 0))
@@ -118,8 +119,19 @@ static void make_profile(struct arena *a, struct profile *x, const struct timeli
 	}
 }
 
+/* How much of its own pace a kernel has here: less where it divides the EUs with kernels of other streams. */
+static double pace(const struct seqline *l, const struct seq_span *s)
+{
+	double own = s->timeline->seconds, takes = s->end - s->begin;
+
+	if (l->clock_hz > 0)
+		own = fmax(own, (double)s->timeline->cycles / l->clock_hz);
+	return takes > 0 ? fmin(1, own / takes) : 1;
+}
+
 /* Add to n parts of [from, to) what a kernel does in them. */
-static void add_span(double *out, const struct seq_span *s, const struct profile *x, double from, double to, int n)
+static void add_span(double *out, const struct seqline *l, const struct seq_span *s, const struct profile *x,
+	double from, double to, int n)
 {
 	double takes = s->end - s->begin, width = (to - from) / n;
 
@@ -131,7 +143,7 @@ static void add_span(double *out, const struct seq_span *s, const struct profile
 			continue;
 		for (int k = (int)at; k < PARTS && k < until; k++)
 			sum += x->part[k] * (fmin(until, k + 1) - fmax(at, k));
-		out[i] += sum / (until - at) * (e - b) / width;
+		out[i] += pace(l, s) * sum / (until - at) * (e - b) / width;
 	}
 }
 
@@ -182,7 +194,7 @@ double *seqline_busy(struct arena *a, const struct seqline *l, int row, double f
 			k++;
 		if (k == known)
 			make_profile(a, &profiles[known++], l->spans[i].timeline, row);
-		add_span(out, &l->spans[i], &profiles[k], from, to, n);
+		add_span(out, l, &l->spans[i], &profiles[k], from, to, n);
 	}
 	for (int i = 0; i < n; i++)
 		out[i] = fmin(out[i], 1);
@@ -221,10 +233,10 @@ const char *seq_span_bound(struct arena *a, const struct seq_span *s)
 	if (!p || t->measured || !p->entry_costs)
 		return "";
 	if (p->rec_mii > p->res_mii && p->ii > 0)
-		return arena_strf(a, "recurrence %s", unit_percent(bound / p->ii).s);
+		return arena_strf(a, "recurrence %s", unit_percent(fmin(1, bound / p->ii)).s);
 	if (p->binding_seu >= BINDING_LANE)
 		return arena_strf(a, "lane %s%s%s", binding_name(t->plan, p->binding_seu), p->ii > 0 ? " " : "",
-			p->ii > 0 ? unit_percent(bound / p->ii).s : "");
+			p->ii > 0 ? unit_percent(fmin(1, bound / p->ii)).s : "");
 	return arena_strf(a, "%s %s", binding_name(t->plan, p->binding_seu), unit_percent(share_of_row(t, p,
 		p->binding_seu < t->plan->device->nseus ? p->binding_seu : SEQ_ROW_MEMORY)).s);
 }

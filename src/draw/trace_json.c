@@ -1,11 +1,11 @@
-/* A process for each timeline, a thread for each lane and for each row of an asynchronous sEU. Instances are complete
- * events, and those of a thread do not overlap. Flows go from an issue to the work that it starts, and from a cause to
+/* A process for each timeline, or for each kernel of a sequence; a thread for each lane and for each row of an
+ * asynchronous sEU. Instances are complete events, and those of a thread do not overlap. Flows go from an issue to the work that it starts, and from a cause to
  * the instance that waited for it. Counters say how many slots of each ring are being filled and are full. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "draw/draw.h"
+#include "draw/sequences.h"
 #include "draw/text.h"
 #include "sim/moments.h"
 
@@ -26,6 +26,7 @@ struct trace {
 	int pid, flows;
 	double scale;			/* picoseconds a cycle */
 	int64_t offset;			/* cycles of the phases before */
+	int64_t base;			/* picoseconds: where the first phase begins */
 	struct slice *work, *issue;	/* by event; then by part of one (phase_line.parts) */
 	int64_t queue[SEU_MAX][QUEUE_THREADS];
 	int depth[SEU_MAX];
@@ -36,7 +37,7 @@ struct trace {
 
 static int64_t time_of(const struct trace *r, int64_t cycle)
 {
-	return llround((double)(cycle + r->offset) * r->scale);
+	return r->base + llround((double)(cycle + r->offset) * r->scale);
 }
 
 /* Picoseconds as the format's microseconds, exactly. */
@@ -328,13 +329,18 @@ static void put_phase(struct trace *r, int phase)
 	r->offset += r->line->cycles;
 }
 
+static void begin_trace(struct buf *out, const char *script)
+{
+	buf_puts(out, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"made by\":\"Millrace\",\"script\":");
+	text_put_quoted(out, script ? script : "");
+	buf_puts(out, "},\"traceEvents\":[");
+}
+
 void trace_json(const struct timeline *const *t, const char *const *names, int n, const char *script, struct buf *out)
 {
 	bool any = false;
 
-	buf_puts(out, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"made by\":\"Millrace\",\"script\":");
-	text_put_quoted(out, script ? script : "");
-	buf_puts(out, "},\"traceEvents\":[");
+	begin_trace(out, script);
 	for (int i = 0; i < n; i++) {
 		double clock = t[i]->clock_hz > 0 ? t[i]->clock_hz : t[i]->plan->device->clock_hz;
 		struct trace *r = ARENA_NEW(out->arena, struct trace);
@@ -344,6 +350,66 @@ void trace_json(const struct timeline *const *t, const char *const *names, int n
 		for (int k = 0; k < t[i]->nphases; k++)
 			put_phase(r, k);
 		put_names(r, names[i]);
+		any = r->any;
+	}
+	buf_puts(out, "\n]}\n");
+}
+
+/* ---- sequences ------------------------------------------------------------------- */
+
+static int64_t picoseconds(double seconds)
+{
+	return llround(seconds * 1e12);
+}
+
+/* The kernels as slices of the threads of their streams. */
+static void put_streams(struct trace *r, const struct seqline *l)
+{
+	int streams[SEQ_STREAMS_MAX], n = seqline_streams(l, streams);
+
+	put_name(r, "process_name", 0, l->plan->s->name, r->pid);
+	for (int k = 0; k < n; k++) {
+		int64_t until = INT64_MIN;
+
+		put_name(r, "thread_name", THREADS_LANE + streams[k], arena_strf(r->a, "stream %d", streams[k]), k);
+		for (int i = 0; i < l->n; i++) {
+			const struct seq_span *s = &l->spans[i];
+
+			if (s->stream != streams[k] || !put_slice(r, &until, THREADS_LANE + s->stream,
+			    picoseconds(s->begin), picoseconds(s->end), l->plan->s->calls.v[s->call].name, "kernel", NULL))
+				continue;
+			buf_puts(r->out, ",\"args\":{\"bound by\":");
+			text_put_quoted(r->out, seq_span_bound(r->a, s));
+			if (s->after != NONE) {
+				buf_puts(r->out, ",\"after\":");
+				text_put_quoted(r->out, l->plan->s->calls.v[s->after].name);
+			}
+			buf_puts(r->out, "}}");
+		}
+	}
+}
+
+void trace_json_sequence(const struct seqline *l, const char *script, struct buf *out)
+{
+	struct trace *r = ARENA_NEW(out->arena, struct trace);
+	bool any;
+
+	begin_trace(out, script);
+	*r = (struct trace){ .out = out, .a = out->arena, .pid = 1 };
+	put_streams(r, l);
+	any = r->any;
+	for (int i = 0; i < l->n; i++) {
+		const struct seq_span *s = &l->spans[i];
+
+		r = ARENA_NEW(out->arena, struct trace);
+		*r = (struct trace){ .out = out, .a = out->arena, .t = s->timeline, .pid = 2 + i, .any = any,
+			.base = picoseconds(s->begin),
+			.scale = (s->end - s->begin) * 1e12 / (double)max_i64(s->timeline->cycles, 1) };
+		for (int k = 0; k < s->timeline->nphases; k++)
+			put_phase(r, k);
+		if (s->timeline->nphases)
+			put_names(r, arena_strf(r->a, "%s: %s", l->plan->s->calls.v[s->call].name,
+				s->timeline->plan->graph->program->name));
 		any = r->any;
 	}
 	buf_puts(out, "\n]}\n");

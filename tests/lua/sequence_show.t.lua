@@ -15,6 +15,8 @@ local mlp = mr.sequence("mlp", function(s)
 end)
 local seq = mlp{m = 256, d = 128, f = 512}
 local sp = seq:plan("h200", {trials = 60, measure = false})
+for _, call in ipairs(sp.calls) do sp:launch(call.name, {stream = 0, early = call.name ~= "gate", after = {}}) end
+sp:arena()
 local tl = sp:simulate()
 
 ---- text ----------------------------------------------------------------------------------------
@@ -78,6 +80,54 @@ tap.is(c.names[2], "two", "names")
 tap.is(mr.compare(tl, two).names[1], "first", "without names")
 local good, message = pcall(mr.compare, tl, tl.kernels[1].timeline)
 tap.ok(not good and tostring(message):find "compare: timeline expected as the first", "no other timeline", tostring(message))
+
+---- pictures and traces -------------------------------------------------------------------------
+
+local folder = os.tmpname()
+os.remove(folder)
+local function read(path)
+  local f = assert(io.open(path))
+  local all = f:read "a"
+  f:close()
+  os.remove(path)
+  return all
+end
+local function written(x, format, options)
+  local path = folder .. "." .. format
+  x[format](x, path, options)
+  return read(path)
+end
+for name, x in pairs{timeline = two, plan = sp} do
+  local light, dark = written(x, "svg"), written(x, "svg", {theme = "dark", width = 700})
+  tap.ok(light:find "^<svg" and light:find "</svg>%s*$" and light ~= dark, name .. " as svg, light and dark")
+  for _, k in ipairs(two.kernels) do tap.ok(light:find(">" .. k.name .. "<", 1, true), ("%s: %s is named"):format(name, k.name)) end
+  tap.ok(light:find("sp:order{", 1, true), name .. ": the script that draws it again")
+  tap.ok(written(x, "png", {scale = 0.5}):find "^\x89PNG" and written(x, "pdf"):find "^%%PDF", name .. " as png and pdf")
+  tap.ok(written(x, "svg", {preset = "slide"}):find "</svg>", name .. " as a slide")
+end
+
+two:trace(folder .. ".json")
+local trace = json.decode(read(folder .. ".json"))
+local process, range = {}, {}
+for _, e in ipairs(trace.traceEvents) do
+  if e.ph == "M" and e.name == "process_name" then process[e.pid] = e.args.name end
+  if e.ph == "X" then
+    local r = range[e.pid] or {math.huge, 0}
+    range[e.pid] = {math.min(r[1], e.ts), math.max(r[2], e.ts + e.dur)}
+  end
+end
+tap.is(process[1], "mlp", "a process with the streams")
+for i, k in ipairs(two.kernels) do
+  tap.is(process[1 + i], k.name .. ": gemm", "a process for " .. k.name)
+  tap.ok(range[1 + i][1] >= k.begins * 1e6 - 1e-3 and range[1 + i][2] <= k.ends * 1e6 + 1e-3, k.name .. " where it is on the axis")
+end
+local slices = {}
+for _, e in ipairs(trace.traceEvents) do
+  if e.pid == 1 and e.ph == "X" then slices[e.name] = e end
+end
+for _, k in ipairs(two.kernels) do
+  tap.ok(math.abs(slices[k.name].ts - k.begins * 1e6) < 1e-3 and math.abs(slices[k.name].dur - k.seconds * 1e6) < 1e-3, k.name .. " in its stream")
+end
 
 ---- JSON ----------------------------------------------------------------------------------------
 
