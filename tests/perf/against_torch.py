@@ -414,10 +414,10 @@ def serve(options):
 
 
 class Server:
-    """A process that runs cases, and what it prints."""
+    """A process that runs cases by that script, and what it prints."""
 
-    def __init__(self, arguments):
-        self.process = subprocess.Popen([sys.executable, __file__, "--serve", *arguments], text=True,
+    def __init__(self, arguments, script=__file__):
+        self.process = subprocess.Popen([sys.executable, script, "--serve", *arguments], text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.lines = queue.Queue()
         threading.Thread(target=self.read, daemon=True).start()
