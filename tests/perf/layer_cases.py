@@ -28,9 +28,12 @@ class Part:
 
 
 class Layer:
-    def __init__(self, name, group, sizes, make, layer, parts, flops, bytes, rivals, compute, result="y"):
-        self.name, self.group, self.sizes, self.make, self.layer, self.parts = name, group, sizes, make, layer, parts
-        self.flops, self.bytes, self.rivals, self.compute, self.result = flops, bytes, rivals, compute, result
+    """`rivals` are the ways of attention, or of the scan, that `layer` is given; `ours` the sequence of examples, its sizes, and the names
+    that its tensors have here, where they differ."""
+
+    def __init__(self, name, group, make, layer, parts, flops, bytes, rivals, compute, ours=None):
+        self.name, self.group, self.make, self.layer, self.parts = name, group, make, layer, parts
+        self.flops, self.bytes, self.rivals, self.compute, self.ours = flops, bytes, rivals, compute, ours
         self.floor = max(flops / MATH, bytes / MEMORY)
         CASES.append(self)
 
@@ -225,7 +228,7 @@ def llama(b, m, n, decode):
     def compute(t):
         return function({**t, **{name: t[name].clone() for name in ("K", "V") if name in t}}, plain_attention)
     name = f"llama3 decode {b} x 1 at {n}" if decode else f"llama3 {b} x {m}"
-    Layer(name, "llama3 decode" if decode else "llama3", dict(b=b, m=m, n=n), make, function, parts, sum(products.values()) + attention,
+    Layer(name, "llama3 decode" if decode else "llama3", make, function, parts, sum(products.values()) + attention,
           2 * sum(weights.values()) + rows(2 * D) + (cache if decode else 0), ways, compute)
 
 
@@ -349,8 +352,10 @@ def mamba(b, s):
     def compute(t):
         """A sequence at a time: weights of chunks in float32 are large."""
         return torch.cat([mamba_layer({**t, "x": t["x"][i:i + 1]}, ssd) for i in range(b)])
-    Layer(f"mamba2 {b} x {s}", "mamba2", dict(b=b, s=s), make, mamba_layer, parts,
-          2 * tokens * MD * (width + MI) + scan_flops, 2 * MD * (width + MI) + rows(2 * MD), ways, compute)
+    Layer(f"mamba2 {b} x {s}", "mamba2", make, mamba_layer, parts,
+          2 * tokens * MD * (width + MI) + scan_flops, 2 * MD * (width + MI) + rows(2 * MD), ways, compute,
+          ("mamba2_layer", dict(b=b, s=s, d=MD, h=MH, p=MP, n=MN),
+           dict(input="x", w_in="win", w_out="wout", w_conv="wc", bias_conv="bc", bias_dt="bdt")))
 
 
 for rows, keys in (1, 1), (1, 8192), (32, 1), (32, 8192):

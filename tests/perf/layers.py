@@ -11,7 +11,7 @@ layer again beside torch.compile of mode max-autotune, if that ends within S sec
 twice the L2; a time is the median of batches; errors are relative to the same function of float32 tensors. A layer's floor is what
 its products take at 780 TFLOP/s or its tensors at 4.2 TB/s, whichever is more.
 
-Ours is what `millrace tests/perf/export_layer.lua` exports: a folder with a kernel.py. Without one the rivals are measured alone.
+Ours is what `millrace tests/perf/export_layer.lua` exports: a folder with a module for torch. Without one the rivals are measured alone.
 In the environment, FA3 and MAMBA_SSM name folders with these packages, which then are rivals, too.
 """
 import argparse
@@ -27,7 +27,7 @@ import time
 import warnings
 
 import against_torch
-from against_torch import (L2_BYTES, LEFT, Server, error, find_millrace, load, read_results, seconds_left, summary, time_alternately,
+from against_torch import (L2_BYTES, LEFT, Server, error, find_millrace, read_results, seconds_left, summary, time_alternately,
                            write_results)
 
 TOP = against_torch.TOP
@@ -142,12 +142,24 @@ class Bench:
             self.torch.cuda.synchronize()
 
 
+def identifier(case):
+    return re.sub(r"\W+", "_", case.name)
+
+
 def make(case, folder):
     """The layer that was exported into that folder, as a function of the tensors of a case."""
-    module = load(folder, "millrace_" + re.sub(r"\W", "_", case.name))
+    sys.path.insert(0, folder)
+    module = importlib.import_module(identifier(case))
+    module.load()
+
+    names = [case.ours[2].get(name, name) for name, _, _ in module.INPUTS + module.STATES]
+    temporaries = None
 
     def call(t):
-        return module.run(*[case.given(t, tensor.name) for tensor in module.INPUTS])
+        nonlocal temporaries
+        if temporaries is None:
+            temporaries = t[names[0]].new_empty((module.TEMPORARIES,), dtype=module.torch.uint8)
+        return module.run(*[t[name] for name in names], temporaries=temporaries)
     return call
 
 
@@ -181,16 +193,17 @@ def serve(options):
 
 def export(case, scratch, options):
     """A folder with ours, or why there is none."""
-    if options.ours == "none":
+    if options.ours == "none" or not case.ours:
         return None, None
+    name = identifier(case)
     if options.ours:
-        folder = os.path.join(options.ours, re.sub(r"\W+", "_", case.name))
+        folder = os.path.join(options.ours, name)
         return (folder, None) if os.path.exists(folder) else (None, f"no {folder}")
-    folder = os.path.join(scratch, re.sub(r"\W+", "_", case.name))
-    arguments = [f"{key}={value}" for key, value in case.sizes.items()]
+    folder = os.path.join(scratch, name)
+    arguments = [case.ours[0], *(f"{key}={value}" for key, value in case.ours[1].items())]
     try:
-        done = subprocess.run([find_millrace(), "tests/perf/export_layer.lua", folder, case.group, *arguments], cwd=TOP,
-                              env={"MILLRACE_HOME": TOP, **os.environ}, timeout=max(1, seconds_left(options)) if options.within < math.inf else 600,
+        done = subprocess.run([find_millrace(), "tests/perf/export_layer.lua", folder, name, *arguments], cwd=TOP,
+                              env={"MILLRACE_HOME": TOP, **os.environ}, timeout=max(1, min(600, seconds_left(options))),
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     except subprocess.TimeoutExpired:
         return None, "not compiled in time"

@@ -1,0 +1,27 @@
+-- export_layer.lua - plan a layer, compile it and put it where Python finds it. For layers.py:
+--
+--   millrace tests/perf/export_layer.lua FOLDER CASE SEQUENCE KEY=VALUE...
+--
+-- SEQUENCE: a name of examples. Its plan is the script layer_plans/CASE.lua, or else the best one of the store, or else what searches
+-- find, SEARCH_SECONDS (10), an environment variable, for each kernel. The modules are CASE.py and CASE_CALL.py.
+local mr = require "millrace"
+
+local folder, case, name = arg[1], arg[2], arg[3]
+local sizes = {}
+for i = 4, #arg do
+  local key, value = arg[i]:match "^([%w_]+)=(.*)$"
+  assert(key, "KEY=VALUE expected")
+  sizes[key] = math.tointeger(value) or tonumber(value) or (value == "true" and true or value)
+end
+local seq = mr.examples[name](sizes)
+local path = ("%slayer_plans/%s.lua"):format(arg[0]:match "^(.*/)" or "./", case)
+local file, plan = io.open(path)
+if file then
+  file:close()
+  plan = mr.load_plan(path, seq)
+else
+  plan = seq:plan("h200", {seconds = tonumber(os.getenv "SEARCH_SECONDS" or 10)})
+end
+plan:compile{target = "cuda"}:export(folder, {name = case})
+plan:save(folder .. "/plan.lua", {overwrite = true})
+print(("predicted %.4f ms"):format(plan:simulate().seconds * 1e3))
