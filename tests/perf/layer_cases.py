@@ -28,8 +28,8 @@ class Part:
 
 
 class Layer:
-    """`rivals` are the ways of attention, or of the scan, that `layer` is given; `ours` the sequence of examples, its sizes, and the names
-    that its tensors have here, where they differ."""
+    """`rivals` are the ways of attention, or of the scan, that `layer` is given; `ours` the sequence of examples, its sizes, and what its
+    inputs are: names here, where they differ, or functions of the tensors here."""
 
     def __init__(self, name, group, make, layer, parts, flops, bytes, rivals, compute, ours=None):
         self.name, self.group, self.make, self.layer, self.parts = name, group, make, layer, parts
@@ -191,6 +191,23 @@ def pointwise(f):
     return {"inductor": f}
 
 
+CACHE = 8192  # keys that the cache of ours has, also if there are fewer
+
+
+def step_inputs(b, n):
+    """What the inputs of llama3_decode are. It has the gains of norms in weights, gate and up apart, and rows of cos and sin by sequence."""
+    def longer(name):
+        def make(t):
+            if n == CACHE:
+                return t[name]
+            return F.pad(t[name], (0, 0, 0, CACHE - n))
+        return make
+    return {"x": lambda t: t["x"].view(b, D), "pos": lambda t: torch.full((b,), n - 1, dtype=torch.int32, device="cuda"),
+            "cos": lambda t: t["cos"].expand(b, -1).contiguous(), "sin": lambda t: t["sin"].expand(b, -1).contiguous(),
+            "wqkv": lambda t: t["wqkv"] * t["g1"], "wg": lambda t: t["wgu"][:HIDDEN] * t["g2"],
+            "wu": lambda t: t["wgu"][HIDDEN:] * t["g2"], "k": longer("K"), "v": longer("V")}
+
+
 def llama(b, m, n, decode):
     """A layer over b sequences of m tokens, n keys for each; m = n but for decode."""
     tokens = b * m
@@ -228,8 +245,9 @@ def llama(b, m, n, decode):
     def compute(t):
         return function({**t, **{name: t[name].clone() for name in ("K", "V") if name in t}}, plain_attention)
     name = f"llama3 decode {b} x 1 at {n}" if decode else f"llama3 {b} x {m}"
+    ours = ("llama3_decode", dict(b=b, nmax=CACHE, typical=n), step_inputs(b, n)) if decode else None
     Layer(name, "llama3 decode" if decode else "llama3", make, function, parts, sum(products.values()) + attention,
-          2 * sum(weights.values()) + rows(2 * D) + (cache if decode else 0), ways, compute)
+          2 * sum(weights.values()) + rows(2 * D) + (cache if decode else 0), ways, compute, ours)
 
 
 def after_part(t, part, value):

@@ -152,14 +152,16 @@ def make(case, folder):
     module = importlib.import_module(identifier(case))
     module.load()
 
-    names = [case.ours[2].get(name, name) for name, _, _ in module.INPUTS + module.STATES]
-    temporaries = None
+    known, temporaries = {}, module.torch.empty((max(1, module.TEMPORARIES),), dtype=module.torch.uint8, device="cuda")[:module.TEMPORARIES]
+
+    def value(t, name):
+        how = case.ours[2].get(name, name)
+        return t[how] if isinstance(how, str) else how(t)
 
     def call(t):
-        nonlocal temporaries
-        if temporaries is None:
-            temporaries = t[names[0]].new_empty((module.TEMPORARIES,), dtype=module.torch.uint8)
-        return module.run(*[t[name] for name in names], temporaries=temporaries)
+        if id(t) not in known:
+            known[id(t)] = [value(t, name) for name, _, _ in module.INPUTS + module.STATES]
+        return module.run(*known[id(t)], temporaries=temporaries)
     return call
 
 
