@@ -126,7 +126,7 @@ def split(qkv, b, m):
 def llama_tables(positions):
     rate = THETA ** (-torch.arange(0, HD, 2, device="cuda", dtype=torch.float32) / HD)
     angle = positions.float()[:, None] * rate
-    return angle.cos(), angle.sin()
+    return tuple(t.bfloat16().float() for t in (angle.cos(), angle.sin()))  # as transformers has them in a model of bf16
 
 
 def llama_weights():
@@ -194,18 +194,26 @@ def pointwise(f):
 CACHE = 8192  # keys that the cache of ours has, also if there are fewer
 
 
+def split_weights():
+    """Ours have the gains of norms in weights, and gate and up apart."""
+    return {"wqkv": lambda t: t["wqkv"] * t["g1"], "wg": lambda t: t["wgu"][:HIDDEN] * t["g2"],
+            "wu": lambda t: t["wgu"][HIDDEN:] * t["g2"]}
+
+
 def step_inputs(b, n):
-    """What the inputs of llama3_decode are. It has the gains of norms in weights, gate and up apart, and rows of cos and sin by sequence."""
+    """What the inputs of llama3_decode are: rows of cos and sin by sequence, positions, and caches of CACHE keys."""
     def longer(name):
-        def make(t):
-            if n == CACHE:
-                return t[name]
-            return F.pad(t[name], (0, 0, 0, CACHE - n))
-        return make
-    return {"x": lambda t: t["x"].view(b, D), "pos": lambda t: torch.full((b,), n - 1, dtype=torch.int32, device="cuda"),
-            "cos": lambda t: t["cos"].expand(b, -1).contiguous(), "sin": lambda t: t["sin"].expand(b, -1).contiguous(),
-            "wqkv": lambda t: t["wqkv"] * t["g1"], "wg": lambda t: t["wgu"][:HIDDEN] * t["g2"],
-            "wu": lambda t: t["wgu"][HIDDEN:] * t["g2"], "k": longer("K"), "v": longer("V")}
+        return lambda t: t[name] if n == CACHE else F.pad(t[name], (0, 0, 0, CACHE - n))
+    return {**split_weights(), "x": lambda t: t["x"].view(b, D), "k": longer("K"), "v": longer("V"),
+            "pos": lambda t: torch.full((b,), n - 1, dtype=torch.int32, device="cuda"),
+            "cos": lambda t: t["cos"].expand(b, -1).contiguous(), "sin": lambda t: t["sin"].expand(b, -1).contiguous()}
+
+
+def prefill_inputs(b, m):
+    """What the inputs of llama3_layer are: its tables are bf16, and it fills caches."""
+    def cache(t):
+        return torch.zeros(b, KV, m, HD, device="cuda", dtype=torch.bfloat16)
+    return {**split_weights(), "cos": lambda t: t["cos"].bfloat16(), "sin": lambda t: t["sin"].bfloat16(), "k": cache, "v": cache}
 
 
 def llama(b, m, n, decode):
@@ -245,7 +253,8 @@ def llama(b, m, n, decode):
     def compute(t):
         return function({**t, **{name: t[name].clone() for name in ("K", "V") if name in t}}, plain_attention)
     name = f"llama3 decode {b} x 1 at {n}" if decode else f"llama3 {b} x {m}"
-    ours = ("llama3_decode", dict(b=b, nmax=CACHE, typical=n), step_inputs(b, n)) if decode else None
+    ours = ("llama3_decode", dict(b=b, nmax=CACHE, typical=n), step_inputs(b, n)) if decode else \
+        ("llama3_layer", dict(b=b, m=m), prefill_inputs(b, m))
     Layer(name, "llama3 decode" if decode else "llama3", make, function, parts, sum(products.values()) + attention,
           2 * sum(weights.values()) + rows(2 * D) + (cache if decode else 0), ways, compute, ours)
 

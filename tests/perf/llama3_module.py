@@ -117,11 +117,19 @@ class Layer(nn.Module):
 
 
 def exported(folder, names):
-    """The module in that folder, as a function of the tensors of layer_cases.py."""
+    """The module in that folder, as a function of the tensors of layer_cases.py. The weights are brought into its form once."""
     sys.path.insert(0, os.path.abspath(folder))
-    module = importlib.import_module(os.path.basename(os.path.abspath(folder)))
+    module, kept = importlib.import_module(os.path.basename(os.path.abspath(folder))), {}
     module.load()
-    return lambda t: module.run(*[t[names.get(name, name)] for name, _, _ in module.INPUTS + module.STATES])
+
+    def value(t, name):
+        how = names.get(name, name)
+        if name == "x":
+            return t["x"]
+        if name not in kept:
+            kept[name] = t[how] if isinstance(how, str) else how(t)
+        return kept[name]
+    return lambda t: module.run(*[value(t, name) for name, _, _ in module.INPUTS + module.STATES])
 
 
 def plain(c):
@@ -162,13 +170,13 @@ def main():
     want = output(wide, x.float())
     narrow = wide.bfloat16()
     hd = c.hidden_size // c.num_attention_heads
-    cos, sin = rotary(x.float(), positions)
+    cos, sin = rotary(x, positions)
     tables = {"cos": cos[0, :, :hd // 2].float().contiguous(), "sin": sin[0, :, :hd // 2].float().contiguous()}
     if options.torch:
         kernels = plain(c)
     else:
         from layer_cases import CASES
-        kernels = exported(options.folder, next(case.ours[2] for case in CASES if case.group == "llama3" and case.ours))
+        kernels = exported(options.folder, next(case.ours[2] for case in CASES if case.name == f"llama3 1 x {options.tokens}"))
     ours = Layer(narrow, kernels, tables)
     model = nn.ModuleList([narrow])
     theirs = output(model[0], x)
