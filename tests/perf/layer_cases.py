@@ -1,4 +1,4 @@
-"""The layers of layers.py as functions of torch: whole, in parts, and the tensors that they take.
+"""The layers of layers.py as functions of torch: complete, in parts, and the tensors that they take.
 
 A layer is a function of a dictionary of tensors. `Layer.parts` are its steps in their order, each with the ways to compute it; the layer
 is the same steps in one function, which torch.compile sees complete. Attention has several backends; the fastest of the part is taken

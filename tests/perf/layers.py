@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Whole layers of models against torch.compile of the same, on one machine, in one run.
+"""Layers of models against torch.compile of the same, on one machine, in one run.
 
     python3 tests/perf/layers.py [--case PATTERN] [--parts] [--json FILE] ...
     python3 tests/perf/layers.py --json FILE --resume --within 560    # in parts; status 75: some stages are left, call it again
     python3 tests/perf/layers.py --table FILE                         # the complete table
 
 Each case (layer_cases.py) has up to three stages, and the file is written after each: its parts alone (--parts), each by the best
-way that torch has; the layer, ours in turns with Inductor's, attention by the backend that was fastest alone; with --max S the
-layer again beside torch.compile of mode max-autotune, if that ends within S seconds. All are CUDA graphs over inputs of more than
+way that torch has; the layer, ours and Inductor's alternately, attention by the backend that was fastest alone; with --max S the
+layer again with torch.compile of mode max-autotune, if that ends within S seconds. All are CUDA graphs over inputs of more than
 twice the L2; a time is the median of batches; errors are relative to the same function of float32 tensors. A layer's floor is what
 its products take at 780 TFLOP/s or its tensors at 4.2 TB/s, whichever is more.
 
@@ -94,7 +94,7 @@ class Bench:
         return {"parts": rows}
 
     def layer(self, seconds, folder, rivals):
-        """Ours, if there is a folder with its export, in turns with the rivals, {name: options of torch.compile}."""
+        """Ours, if there is a folder with its export, and the rivals alternately, {name: options of torch.compile}."""
         torch, case = self.torch, self.case
         want, t = self.reference(), self.tensors
         sets = sets_of(torch, case.bytes, 8)
@@ -303,8 +303,8 @@ def bad_ones(results):
     return [name for name, row in results["cases"].items() if is_bad(row)]
 
 
-def tell(results, told=False):
-    if not told:
+def tell(results, printed=False):
+    if not printed:
         print(f"{results['device']}, torch {results['torch']}, CUDA {results['cuda']}")
         for name, row in results["cases"].items():
             tell_case(name, row)

@@ -99,7 +99,7 @@ def reference_layer(c):
 
 
 class Layer(nn.Module):
-    """In place of a LlamaDecoderLayer: the same weights, `kernels` instead of its forward. kernels(t) takes the tensors by name."""
+    """Instead of a LlamaDecoderLayer: the same weights, `kernels` instead of its forward. kernels(t) takes the tensors by name."""
 
     def __init__(self, layer, kernels, tables):
         super().__init__()
@@ -186,7 +186,7 @@ def main():
     def off(y):
         return ((y.float() - want).norm() / want.norm()).item()
     print(f"{'transformers' if LlamaDecoderLayer else 'a layer of the same names'}, {options.tokens} tokens on {device}: "
-          f"off by {off(theirs):.2e} in bf16, {off(got):.2e} with ours in its place")
+          f"off by {off(theirs):.2e} in bf16, {off(got):.2e} with ours instead")
     return 1 if not off(got) <= 2 * off(theirs) else 0
 
 
