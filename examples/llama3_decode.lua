@@ -15,6 +15,9 @@
 --
 -- sizes    b sequences
 -- options  nmax             keys that the caches have (8192)
+--          page             keys of a page, a power of two that divides nmax: the caches are {pages, page, hkv, hd}, and
+--                           table {b, nmax / page} names the pages of a sequence (no pages)
+--          pages            in the caches (as many as all sequences take at most)
 --          typical          keys of a sequence that predictions assume (nmax)
 --          squares          who adds up squares: "load", or "store": out, for gate (more than 8 sequences), or "layers": also
 --                           down, as ys, for the next layer, whose x then comes with such sums, xs
@@ -41,16 +44,20 @@ return mr.sequence("llama3_decode", function(s)
   local cos, sin = s:input("cos", {b, hd // 2}, "f32"), s:input("sin", {b, hd // 2}, "f32")
   local wqkv, wo = s:input("wqkv", {(hq + 2 * hkv) * hd, d}), s:input("wo", {d, hq * hd})
   local wg, wu, wd = s:input("wg", {f, d}), s:input("wu", {f, d}), s:input("wd", {d, f})
-  local k, v = s:state("k", {b, hkv, nmax, hd}), s:state("v", {b, hkv, nmax, hd})
+  local page = s:option("page", "integer")
+  s:check(not page or page >= 1 and nmax % page == 0, "page must divide nmax")
+  local pages = page and s:option("pages", "integer", b * nmax // page) or nil
+  local dims = page and {pages, page, hkv, hd} or {b, hkv, nmax, hd}
+  local k, v, table = s:state("k", dims), s:state("v", dims), page and s:input("table", {b, nmax // page}, "i32") or nil
   local q, a, h = s:temp("q", {b, hq * hd}), s:temp("a", {b, hq * hd}), s:temp("h", {b, f})
   local y1, y = s:temp("y1", {b, d}), s:output("y", {b, d})
   local xs, ys = chained and s:input("xs", {b, sums}, "f32") or nil, chained and s:output("ys", {b, sums}, "f32") or nil
   local y1s = inner and s:temp("y1s", {b, sums}, "f32") or nil
 
-  s:call("qkv", ex.qkv_rope_step{b=b, k=d, hq=hq, hkv=hkv, d=hd, nmax=nmax, sums=chained and sums or nil},
-    {X=x, S=xs, W=wqkv, Cos=cos, Sin=sin, Pos=pos, Q=q, K=k, V=v})
-  s:call("attend", ex.flash_decoding{b=b, h=hq, n=nmax, d=hd, hkv=hkv, positions=true, typical=typical, splits=splits},
-    {Q=q, K=k, V=v, Pos=pos, O=a})
+  s:call("qkv", ex.qkv_rope_step{b=b, k=d, hq=hq, hkv=hkv, d=hd, nmax=nmax, page=page, pages=pages, sums=chained and sums or nil},
+    {X=x, S=xs, W=wqkv, Cos=cos, Sin=sin, Pos=pos, Table=table, Q=q, K=k, V=v})
+  s:call("attend", ex[page and "paged_decoding" or "flash_decoding"]{b=b, h=hq, n=nmax, d=hd, hkv=hkv, page=page, pages=pages,
+    positions=true, typical=typical, splits=splits}, {Q=q, K=k, V=v, Pos=pos, Table=table, O=a})
   s:call("out", ex.gemm{m=b, n=d, k=hq * hd, residual=true, squares=inner and BLOCK or nil}, {A=a, B=wo, R=x, C=y1, S=y1s})
   s:call("gate", ex.rmsnorm_swiglu{m=b, n=f, k=d, sums=inner and sums or nil}, {X=y1, G=wg, U=wu, S=y1s, C=h})
   s:call("down", ex.gemm{m=b, n=d, k=f, residual=true, squares=chained and BLOCK or nil}, {A=h, B=wd, R=y1, C=y, S=ys})

@@ -14,6 +14,7 @@
 --          pages   in the cache (as many as all sequences take at most)
 --          splits  parts of the keys (so many that some 500 tiles are there to share, of
 --                  128 keys or more, and 4 at least)
+--          positions  true: instead of Length there is Pos[b], where the query is: keys 0 to Pos[b] count
 --          typical keys of a sequence that predictions assume (n)
 --          scale   of the scores (1 / sqrt(d)); positive
 --          dtype   of Q, K, V and O ("bf16")
@@ -51,14 +52,16 @@ return mr.program("paged_decoding", function(p)
 
   local Q, O = p:input("Q", {b, h, d}), p:output("O", {b, h, d})
   local K, V = p:input("K", {pages, page, hkv, d}), p:input("V", {pages, page, hkv, d})
-  local Table, Length = p:input("Table", {b, blocks}, "i32"), p:input("Length", {b}, "i32")
+  local positions = p:option("positions", "boolean")
+  local Table, Length = p:input("Table", {b, blocks}, "i32"), p:input(positions and "Pos" or "Length", {b}, "i32")
   local Mx, L = p:temp("Mx", {b, h, split}, wide), p:temp("L", {b, h, split}, wide)
   local Part = p:temp("Part", {b, h, split, d}, wide)
 
   p:phase("split", function()
     p:batch(b, hkv, split)
     local head, at = hkv * g.size + g, split * per + key
-    local q, length = p:load("load_q", Q, {b, head, d}), max(1, min(n.size, p:load("load_length", Length)))
+    local q, last = p:load("load_q", Q, {b, head, d}), p:load(positions and "load_pos" or "load_length", Length)
+    local length = max(1, min(n.size, positions and last + 1 or last))
     local mx, l, o = p:carry("mx", {g}, NOTHING), p:carry("l", {g}, 0), p:carry("o", {g, d}, 0)
     p:loop(key, {length = length - split * per, typical = typical}, function()
       local index = p:load("load_table", Table, {b, at // page.size})

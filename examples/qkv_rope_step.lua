@@ -4,14 +4,17 @@
 --   y[h,:] = r sum over k of X[b,k] W[h,:,k], where r = 1 / sqrt(mean over k of X[b,k]^2 + eps),
 -- for the hq heads of queries, then the hkv of keys, then the hkv of values. Elements i and i + d/2 of a head are a pair, as in
 -- LLAMA's weights of Hugging Face: (x, z) becomes (x cos - z sin, z cos + x sin), of queries and keys. Pos[b] is the token's
--- position: K[b,:,Pos[b],:] and V[b,:,Pos[b],:] are stored, and nothing if it is outside of the cache.
+-- position: K[b,:,Pos[b],:] and V[b,:,Pos[b],:] are stored, and nothing if it is outside of the cache. Of caches in pages it is
+-- slot Pos[b] % page of the page that Table[b, Pos[b] // page] names.
 --
 -- A head is in one of Q, K and V: it is stored to all three, at indices that are outside of two of them, where nothing is stored.
 -- Gains of the norm are part of W.
 --
 -- sizes    b sequences, k, hq and hkv heads
 -- options  d      of a head, even (128)
---          nmax   keys that the caches have (8192)
+--          nmax   keys of a sequence at most (8192)
+--          page   keys of a page, a power of two that divides nmax: K and V are {pages, page, hkv, d} (no pages)
+--          pages  in the caches (as many as all sequences take at most)
 --          eps    (1e-6)
 --          sums   a number: the squares of a row are the sum over S[b,:], so many numbers (no S)
 --          dtype  of X, W, Q, K and V ("bf16")
@@ -28,11 +31,18 @@ return mr.program("qkv_rope_step", function(p)
   local dtype, table = p.dtype or "bf16", p.table or "f32"
   local keys, values = hq.size, hq.size + hkv.size      -- the first heads of each
   local h, two, half = p:axis("h", values + hkv.size), p:axis("two", 2), p:axis("half", d // 2)
-  local nmax = p:axis("nmax", p:option("nmax", "integer", 8192))
+  local nmax, page = p:axis("nmax", p:option("nmax", "integer", 8192)), p:option("page", "integer")
+  p:check(not page or page >= 1 and page & page - 1 == 0 and nmax.size % page == 0, "page must be a power of two that divides nmax")
   local X, W = p:input("X", {b, k}, dtype), p:input("W", {h, two, half, k}, dtype)
   local Cos, Sin = p:input("Cos", {b, half}, table), p:input("Sin", {b, half}, table)
   local Pos, Q = p:input("Pos", {b}, "i32"), p:output("Q", {b, hq, two, half}, dtype)
-  local K, V = p:output("K", {b, hkv, nmax, two, half}, dtype), p:output("V", {b, hkv, nmax, two, half}, dtype)
+  local dims, Table = {b, hkv, nmax, two, half}, nil
+  if page then
+    local pages = p:axis("pages", p:option("pages", "integer", b.size * nmax.size // page))
+    dims = {pages, p:axis("page", page), hkv, two, half}
+    Table = p:input("Table", {b, p:axis("blocks", nmax.size // page)}, "i32")
+  end
+  local K, V = p:output("K", dims, dtype), p:output("V", dims, dtype)
 
   local part = sums and p:axis("part", sums)
   local S = sums and p:input("S", {b, part}, "f32")
@@ -51,7 +61,10 @@ return mr.program("qkv_rope_step", function(p)
     local other = x:at(two, two ~ 1) * mr.where(two:index():eq(0), -sin, sin)
     return (x * mr.where(turned, cos, 1) + mr.where(turned, other, 0)):to(dtype)
   end)
+  local at = Table and p:load("load_table", Table, {b, pos // page})
+  local slot = Table and pos % page
+  local function row(first) return Table and {at, slot, h - first, two, half} or {b, h - first, pos, two, half} end
   Q:store("store_q", out, {b, h, two, half})
-  K:store("store_k", out, {b, h - keys, pos, two, half})
-  V:store("store_v", out, {b, h - values, pos, two, half})
+  K:store("store_k", out, row(keys))
+  V:store("store_v", out, row(values))
 end)

@@ -357,7 +357,7 @@ local examples <const> = {
   gemm = {{m = 16, n = 16, k = 16}, "a", "b", "bias", "activation", "residual", "squares", "dtype", "out"},
   matmul_sum = {{m = 16, n = 16, k = 16}, "dtype", "out"},
   attention_backward = {{b = 1, h = 2, m = 16, d = 16}, "n", "hkv", "causal", "scale", "dtype"},
-  paged_decoding = {{b = 1, h = 2, n = 16, d = 16}, "hkv", "page", "pages", "splits", "typical", "scale", "dtype"},
+  paged_decoding = {{b = 1, h = 2, n = 16, d = 16}, "hkv", "page", "pages", "splits", "positions", "typical", "scale", "dtype"},
   topk_routing = {{m = 16, n = 16}, "k", "all", "dtype"},
   block_sparse_attention = {{b = 1, h = 2, m = 16, d = 16, rows = 16, keys = 16}, "n", "hkv", "rows", "keys", "longest", "typical",
     "causal", "scale", "dtype"},
@@ -371,7 +371,7 @@ local examples <const> = {
   mla_decoding = {{b = 1, h = 2, n = 16}, "d", "r", "splits", "scale", "dtype"},
   qkv_rope = {{b = 1, m = 16, k = 16, hq = 2, hkv = 1}, "d", "nmax", "sums", "eps", "dtype", "table"},
   row_squares = {{m = 16, k = 16}, "dtype"},
-  qkv_rope_step = {{b = 4, k = 16, hq = 2, hkv = 1}, "d", "nmax", "eps", "sums", "dtype", "table"},
+  qkv_rope_step = {{b = 4, k = 16, hq = 2, hkv = 1}, "d", "nmax", "page", "pages", "eps", "sums", "dtype", "table"},
   rmsnorm_swiglu = {{m = 16, n = 16, k = 16}, "norm", "eps", "sums", "dtype"},
   rmsnorm_gemm = {{m = 16, n = 16, k = 16}, "gain", "eps", "dtype", "out"},
 }

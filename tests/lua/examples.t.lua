@@ -240,7 +240,7 @@ local function paged_decoding(z, t)
         local s = 0
         for x = 0, z.d - 1 do s = s + Q(b, h, x) * key(j, x) end
         return s * scale
-      end, max(1, min(z.n, t.Length[b + 1])), function() return true end, value, z.d, O)
+      end, max(1, min(z.n, z.positions and t.Pos[b + 1] + 1 or t.Length[b + 1])), function() return true end, value, z.d, O)
     end
   end
   return O
@@ -325,7 +325,12 @@ local function qkv_rope_step(z, t)
         elseif pos >= 0 and pos < nmax then
           local of, head = K, h - z.hq
           if head >= z.hkv then of, head = V, head - z.hkv end
-          of[((i * z.hkv + head) * nmax + pos) * d + j + 1] = out
+          local row = (i * z.hkv + head) * nmax + pos
+          if z.page then
+            local page = t.Table[i * (nmax // z.page) + pos // z.page + 1]
+            row = (page * z.page + pos % z.page) * z.hkv + head
+          end
+          of[row * d + j + 1] = out
         end
       end
     end
@@ -632,7 +637,7 @@ each("gemm", gemm_sizes, {
 each("gemm", gemm_sizes, {{residual = true}, {residual = true, bias = true, activation = "silu", b = "kn"}}, {{m = 16, n = 32, k = 16}})
 for _, z in ipairs{{m = 3, n = 4, k = 5, squares = 2}, {m = 21, n = 96, k = 40, squares = 32, residual = true, bias = true},
   {m = 5, n = 12, k = 7, squares = 12, a = "km", b = "kn"}} do
-  local tiles <const> = {{m = 16, k = 16}, {m = 2, block = 2, k = 3}}
+  local tiles <const> = {{m = 16, k = 16}, {m = 2, k = 3}}
   check("gemm", z, "C", gemm, tiles)
   check("gemm", z, "S", gemm_squares, tiles)
 end
@@ -703,6 +708,7 @@ do
   step({b = 3, k = 7, hq = 1, hkv = 1, d = 4, nmax = 3, sums = 5}, function(inputs)
     for i = 1, #inputs.S do inputs.S[i] = 0.5 + i % 3 end
   end)
+  step{b = 4, k = 7, hq = 2, hkv = 2, d = 6, nmax = 24, page = 4, pages = 26}
   step{b = 5, k = 24, hq = 4, hkv = 2, d = 8, nmax = 9, eps = 0.1}
   step({b = 4, k = 9, hq = 3, hkv = 1, d = 4, nmax = 5, table = "bf16"}, function(inputs)
     for i, at in ipairs{4, -1, 5, 0} do inputs.Pos[i] = at end
@@ -724,6 +730,9 @@ local paged_sizes <const> = {{b = 1, h = 4, n = 16, d = 4}, {b = 3, h = 4, n = 6
 local paged_options <const> = {{}, {hkv = 1, pages = 5}, {hkv = 2, splits = 1, page = 8}, {splits = 3, scale = 0.3, page = 4},
   {hkv = 1, splits = 7}}
 each("paged_decoding", paged_sizes, paged_options, {{key = 16, g = 1}, {key = 3, g = 3, d = 8}})
+each("paged_decoding", paged_sizes, {{positions = true}}, {{key = 16}}, function(inputs, z)
+  for b = 1, z.b do inputs.Pos[b] = (b * 37 + z.n // 3) % z.n end
+end)
 -- Random numbers, and small integers, of which many are equal.
 for i, output in ipairs{"Weights", "Experts"} do
   for _, z in ipairs{{m = 5, n = 1}, {m = 16, n = 8}, {m = 21, n = 37, k = 5, all = true}, {m = 8, n = 3, k = 3}} do
@@ -917,6 +926,7 @@ for _, case in ipairs {
   {"flash_decoding", {b = 1, h = 1, n = 4, d = 4, typical = 0}, "typical must be at least 1"},
   {"qkv_rope_step", {b = 1, k = 4, hq = 1, hkv = 1, d = 5}, "d must be even"},
   {"qkv_rope_step", {b = 1, k = 4, hq = 1, hkv = 1, eps = -1}, "eps must be at least 0"},
+  {"qkv_rope_step", {b = 1, k = 4, hq = 1, hkv = 1, nmax = 24, page = 12}, "page must be a power of two that divides nmax"},
   {"paged_decoding", {b = 1, h = 3, hkv = 2, n = 16, d = 4}, "hkv must divide h"},
   {"paged_decoding", {b = 1, h = 1, n = 24, d = 4}, "page must divide n"},
   {"paged_decoding", {b = 1, h = 1, n = 16, d = 4, page = "x"}, "size of axis 'page' must be"},

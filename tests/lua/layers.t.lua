@@ -32,6 +32,17 @@ local function row(array, i, n)
   return x
 end
 
+-- Element j of key i of sequence b in a cache, all from 1 but i: the array and the indices of it.
+local function cached(z, t, cache, b, g, i, j)
+  if not z.page then return cache, b, g, i + 1, j end
+  return cache, t.table:get(b, i // z.page + 1) + 1, i % z.page + 1, g, j
+end
+
+local function element(...)
+  local array = ...
+  return array:get(select(2, ...))
+end
+
 -- What a decoder layer does to the token of each sequence: y, and rows k and v of the caches.
 local function decoder(z, t)
   local heads, half, out, keys, values = z.hq + 2 * z.hkv, z.hd // 2, {}, {}, {}
@@ -44,8 +55,8 @@ local function decoder(z, t)
         qkv[h * z.hd + j], qkv[h * z.hd + half + j] = one * c - two * s, two * c + one * s
       end
     end
-    local function key(g, i, j) return i == at and qkv[(z.hq + g) * z.hd + j] or t.k:get(b, g + 1, i + 1, j) end
-    local function value(g, i, j) return i == at and qkv[(z.hq + z.hkv + g) * z.hd + j] or t.v:get(b, g + 1, i + 1, j) end
+    local function key(g, i, j) return i == at and qkv[(z.hq + g) * z.hd + j] or element(cached(z, t, t.k, b, g + 1, i, j)) end
+    local function value(g, i, j) return i == at and qkv[(z.hq + z.hkv + g) * z.hd + j] or element(cached(z, t, t.v, b, g + 1, i, j)) end
     local a = {}
     for h = 0, z.hq - 1 do
       local g, scores, top, sum = h // (z.hq // z.hkv), {}, -math.huge, 0
@@ -98,6 +109,7 @@ for _, z in ipairs{
   {b = 1, nmax = 24, d = 64, f = 48, hq = 4, hkv = 2, hd = 16, splits = 3},
   {b = 3, nmax = 20, d = 96, f = 72, hq = 2, hkv = 1, hd = 32, squares = "store"},
   {b = 2, nmax = 20, d = 64, f = 40, hq = 2, hkv = 2, hd = 16, squares = "layers"},
+  {b = 2, nmax = 16, d = 64, f = 40, hq = 4, hkv = 2, hd = 16, splits = 2, page = 4, pages = 10},
 } do
   local seq = mr.examples.llama3_decode(z)
   local inputs, what = seq:inputs{seed = 3}, ("llama3_decode of %d"):format(z.b)
@@ -123,17 +135,12 @@ for _, z in ipairs{
   end
   for name, want in pairs{k = keys, v = values} do
     off = distance(z.b, z.hkv * z.hd, function(i, j)
-      return got[name]:get(i, (j - 1) // z.hd + 1, inputs.pos:get(i) + 1, (j - 1) % z.hd + 1)
+      return element(cached(z, inputs, got[name], i, (j - 1) // z.hd + 1, inputs.pos:get(i), (j - 1) % z.hd + 1))
     end, function(i, j) return want[i][j] end)
     tap.ok(off < 2e-2, what .. ": the new row of " .. name, off)
-    local kept = true
-    for b = 1, z.b do
-      for g = 1, z.hkv do
-        for i = 1, z.nmax do
-          kept = kept and (i == inputs.pos:get(b) + 1 or got[name]:get(b, g, i, 1) == inputs[name]:get(b, g, i, 1))
-        end
-      end
-    end
+    local changed, most = 0, z.b * z.hkv * z.hd          -- elements of the new rows
+    for i = 1, #got[name] do changed = changed + (got[name][i] ~= inputs[name][i] and 1 or 0) end
+    local kept = changed > 0 and changed <= most
     tap.ok(kept, what .. ": the others are kept")
   end
   local plan = seq:plan("h200", {trials = 20, measure = false})
