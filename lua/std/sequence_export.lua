@@ -500,8 +500,16 @@ local function c_body(k, kernel_of, argument, late)
       if at > 0 and not offsets[a.tensor] then base = ("(const char *)%s + %d"):format(base, at) end
       list[#list + 1] = a.own.role == "output" and not offsets[a.tensor] and ("(void *)(uintptr_t)(%s)"):format(base) or base
     end
-    add(("of_kernel(%s_launch%s(%s),\n		%s_error())"):format(kernel_of[c.name], late[c.name] and not c.early and "_late" or "",
-      table.concat(list, ", "), kernel_of[c.name]))
+    local between = {}
+    for _, t in ipairs(seq:program(c.name).tensors) do
+      if t.role == "temp" then between[#between + 1] = ("t + %d"):format(offsets[c.name .. "." .. t.name]) end
+    end
+    local how = late[c.name] and not c.early and "_late" or ""
+    if #between > 0 then
+      how = "_with"
+      table.insert(list, 1, ("%d, (void *const[]){ %s }"):format(c.early and 1 or 0, table.concat(between, ", ")))
+    end
+    add(("of_kernel(%s_launch%s(%s),\n		%s_error())"):format(kernel_of[c.name], how, table.concat(list, ", "), kernel_of[c.name]))
     if waited[c.name] then
       event[c.name] = events
       record(events, stream(c.stream))

@@ -381,7 +381,7 @@ static enum err_code check_packed(const struct export_kit *k, struct err *e)
 static void c_words(struct export_kit *k, const struct export_tables *t)
 {
 	int nargs = k->ninputs + k->noutputs, version;
-	struct buf tuple = buf_new(k->a), bytes = buf_new(k->a), sources = buf_new(k->a);
+	struct buf tuple = buf_new(k->a), bytes = buf_new(k->a), sources = buf_new(k->a), temps = buf_new(k->a);
 
 	for (int i = 0; i < k->ntensors; i++) {
 		if (i < nargs)
@@ -403,6 +403,15 @@ static void c_words(struct export_kit *k, const struct export_tables *t)
 	export_word(k, "C_PARAMETERS", c_parameters(k, ")", false));
 	export_word(k, "C_ARGUMENTS", c_parameters(k, ");", true));
 	export_word(k, "C_TUPLE", tuple.text);
+	for (int i = nargs; i < k->ntensors; i++)
+		buf_printf(&temps, "%s%s", i > nargs ? ", " : "", export_shape(k, k->tensors[i]));
+	export_word(k, "TEMPSHAPES", temps.text);
+	export_integer(k, "NTEMPS", k->ntensors - nargs);
+	export_word(k, "C_HOW", arena_strf(k->a, "%s%s", k->early ? "int early, " : "",
+		nargs < k->ntensors ? "void *const *given, " : ""));
+	export_word(k, "C_HOW_EARLY", arena_strf(k->a, "%s%s", k->early ? "1, " : "", nargs < k->ntensors ? "NULL, " : ""));
+	export_word(k, "C_HOW_LATE", arena_strf(k->a, "0, %s", nargs < k->ntensors ? "NULL, " : ""));
+	export_word(k, "C_HOW_GIVEN", k->early ? "early, given, " : "given, ");
 	export_word(k, "C_EARLY", k->early ? ", int early" : "");
 	export_word(k, "C_FIRST_EARLY", k->early ? ", early" : "");
 	export_word(k, "C_PHASE_EARLY", k->early ? ", i > 0 || early" : "");

@@ -50,7 +50,8 @@ void export_word(struct export_kit *k, const char *word, const char *text);
 void export_integer(struct export_kit *k, const char *word, int64_t value);
 /* Add a file with this text; or the text of a template, with its words replaced. Lines of it that begin with @ANY@
  * are there if a launch gives sizes, those that begin with @FIXED@ if not; those that begin with @CUDA@ or @HIP@ for that
- * target; @EARLY@ if phases are launched early, @LATE@ if not; @COUNTED@ if blocks take tiles by a counter, @UNCOUNTED@ if not, @TABLED@ if a
+ * target; @EARLY@ if phases are launched early, @LATE@ if not; @BETWEEN@ if there are temporaries between phases; @WRAPPED@ if
+ * there is more than one function that launches, @PLAIN@ if not; @COUNTED@ if blocks take tiles by a counter, @UNCOUNTED@ if not, @TABLED@ if a
  * table has the tiles of each block from the start; @CHIPLETS@ and @ROUND@: as the plan goes over the device. A line may begin
  * with two. */
 void export_add(struct export_kit *k, const char *name, const char *text, size_t len);

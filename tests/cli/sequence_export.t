@@ -13,10 +13,12 @@ local gemm, plans = mr.examples.gemm, {}
 local function planned(seq)
   local sp = mr.sequence_plan(seq, "h200")
   for _, c in ipairs(sp.calls) do
-    local plan = mr.plan(seq:program(c.name):graph{tile = {m = 64, n = 32, k = 32}}, "h200")
+    local tile, axes = {m = 64, n = 32, k = 32}, seq:program(c.name).axes
+    tile.l = axes.l and 32
+    local plan = mr.plan(seq:program(c.name):graph{tile = tile}, "h200")
     plan:lane("p0", {warps = 1})
     plan:lane("c0", {warps = 4})
-    plan:buffers{a = 2, b = 2}
+    plan:buffers(axes.l and {a = 2, b = 2, t = 2, c = 2} or {a = 2, b = 2})
     for _, t in ipairs(plan.tasks) do
       local load = t.kind == "load"
       plan:append(t.name, {lane = load and "p0" or "c0", seu = (load or t.kind == "store") and "tma" or t.kind == "mma" and "tensor" or "cuda"})
@@ -62,6 +64,32 @@ function plans.forked()
   return sp
 end
 
+-- Programs of two phases, with a temporary between.
+function plans.phases()
+  local two = mr.program("two_products", function(p)
+    local m, n, k, l = p:axes("m", "n", "k", "l")
+    local T, D = p:temp("T", {m, n}), p:output("D", {m, l})
+    local A, B, C = p:input("A", {m, k}), p:input("B", {n, k}), p:input("class", {l, n})
+    p:phase("first", function()
+      local acc = p:carry("acc1", {m, n}, 0)
+      p:loop(k, function() acc:add(p:mma("mma1", p:load("load_a", A), p:load("load_b", B))) end)
+      T:store("store_t", p:task("round1", function() return acc:to "bf16" end))
+    end)
+    p:phase("second", function()
+      local acc = p:carry("acc2", {m, l}, 0)
+      p:loop(n, function() acc:add(p:mma("mma2", p:load("load_t", T), p:load("load_c", C))) end)
+      D:store("store_d", p:task("scale", function() return (acc * 0.5):to "bf16" end))
+    end)
+  end)
+  local sp = planned(mr.sequence("phases", function(s)
+    local x, w, v, y = s:input("x", {128, 64}), s:input("w", {64, 64}), s:input("v", {64, 64}), s:output("y", {128, 64})
+    local t = s:temp("t", {128, 64})
+    s:call("one", two{m = 128, n = 64, k = 64, l = 64}, {A = x, B = w, class = v, D = t})
+    s:call("two", two{m = 128, n = 64, k = 64, l = 64}, {A = t, B = w, class = v, D = y})
+  end)())
+  return sp
+end
+
 return plans
 E
 cat >"$T/export.lua" <<'E'
@@ -95,26 +123,28 @@ for _, c in ipairs(sp.calls) do
   end
   local address, dtype = {}, {}
   for _, x in ipairs(core.sequence_args(seq, c.name)) do address[x.own] = ("0x%x"):format(base[x.tensor] + 2 * x.offset) end
-  for _, t in ipairs(seq:program(c.name).tensors) do dtype[t.name] = t.dtype end
-  local lowered = core.lower(plans[c.name], "cuda")
-  assert(#lowered == 1)
-  local s = lowered[1]
-  local words = {("launch %s grid %d 1 1 block %d 1 1 shared %d stream STREAM%s:"):format(s.entry, s.blocks, s.threads, s.shared_bytes,
-    c.early and " early" or "")}
-  local kind = s.entry .. "="
-  for _, p in ipairs(s.params) do
-    kind = kind .. (p.kind == "map" and "m" or "p")
-    words[#words + 1] = p.kind == "pointer" and address[p.tensor] or
-      (p.kind == "order" or p.kind == "start") and "ints(" .. table.concat(s[p.kind], " ") .. ")" or
-      ("map(element %d at %s dims %s strides %s box %s swizzle %d promotion 2)"):format(element[dtype[p.tensor]], address[p.tensor],
-        table.concat(p.dims, " "), table.concat(p.strides, " ", 2), table.concat(p.box, " "), swizzle[p.swizzle])
+  for _, t in ipairs(seq:program(c.name).tensors) do
+    dtype[t.name] = t.dtype
+    address[t.name] = address[t.name] or ("0x%x"):format(base[c.name .. "." .. t.name])
   end
-  assert(not kinds[s.entry] or kinds[s.entry] == kind)
-  kinds[s.entry] = kind
-  -- The first stream of the launcher in C is the one that captures.
-  for file, first in pairs{[c_file] = 2, [py_file] = 1} do
-    local stream = streams[c.stream] == 0 and "0x77" or ("0x%x"):format((streams[c.stream] - 1 + first) * 0x1000)
-    file:write((table.concat(words, " "):gsub("STREAM", stream)), "\n")
+  for phase, s in ipairs(core.lower(plans[c.name], "cuda")) do
+    local words = {("launch %s grid %d 1 1 block %d 1 1 shared %d stream STREAM%s:"):format(s.entry, s.blocks, s.threads, s.shared_bytes,
+      (c.early or phase > 1) and " early" or "")}
+    local kind = s.entry .. "="
+    for _, p in ipairs(s.params) do
+      kind = kind .. (p.kind == "map" and "m" or "p")
+      words[#words + 1] = p.kind == "pointer" and address[p.tensor] or
+        (p.kind == "order" or p.kind == "start") and "ints(" .. table.concat(s[p.kind], " ") .. ")" or
+        ("map(element %d at %s dims %s strides %s box %s swizzle %d promotion 2)"):format(element[dtype[p.tensor]], address[p.tensor],
+          table.concat(p.dims, " "), table.concat(p.strides, " ", 2), table.concat(p.box, " "), swizzle[p.swizzle])
+    end
+    assert(not kinds[s.entry] or kinds[s.entry] == kind)
+    kinds[s.entry] = kind
+    -- The first stream of the launcher in C is the one that captures.
+    for file, first in pairs{[c_file] = 2, [py_file] = 1} do
+      local stream = streams[c.stream] == 0 and "0x77" or ("0x%x"):format((streams[c.stream] - 1 + first) * 0x1000)
+      file:write((table.concat(words, " "):gsub("STREAM", stream)), "\n")
+    end
   end
   -- What must have ended: what is in front of it in its stream, what it waits for, and what those wait for.
   order[#order + 1] = c.name
@@ -145,13 +175,14 @@ on_recorder() { # LOG COMMAND...
 launches() { grep '^launch' "$1"; }
 sources() { ls "$1"/*.c; }
 
-line=$T/line forked=$T/forked
+line=$T/line forked=$T/forked phases=$T/phases
 t_cmd 'a sequence is exported' 0 "$MILLRACE" "$T/export.lua" line "$line" chain
 t_is 'as a launcher, a module and two kernels, which two calls each share' "$(tr '\n' ' ' <"$T/out" | sed "s,$line/,,g")" \
 	'chain.c chain.h chain.py chain_down.c chain_down.cu chain_down.cubin chain_down.h chain_down.py chain_up.c chain_up.cu chain_up.cubin chain_up.h chain_up.py '
 t_cmd 'one with three streams' 0 "$MILLRACE" "$T/export.lua" forked "$forked" forked
+t_cmd 'one of programs of two phases' 0 "$MILLRACE" "$T/export.lua" phases "$phases" phases
 for compiler in gcc clang; do
-	for c in "$line/chain.c" "$forked/forked.c"; do
+	for c in "$line/chain.c" "$forked/forked.c" "$phases/phases.c" "$phases/phases_one.c"; do
 		command -v $compiler >/dev/null || continue
 		t_cmd "$compiler has nothing to say about ${c##*/}" 0 $compiler $warn -c -o "$T/x.o" "$c"
 	done
@@ -215,6 +246,12 @@ NULL: -1, forked: s: its address is no multiple of 16, or NULL
 E
 t_is 'the driver gets what was lowered' "$(launches "$T/log")" "$(cat "$forked/c.want")"
 t_is 'streams wait as planned' "$("$MILLRACE" tests/fake/order.lua "$T/log" 0x77)" "$(cat "$forked/pairs"; echo begin end)"
+t_like 'nothing is left' "$(tail -1 "$T/log")" '^released: 0 contexts, 0 modules left$'
+
+t_ok 'that of phases, too' $cc -std=c11 -Wall -Werror -O1 -I"$phases" -DHEADER='"phases.h"' -D'NAME(x)=phases_##x' \
+	-DARRAYS='AT(1), AT(2), AT(3), AT(4)' -DWRONG='AT(1), AT(2), NULL, AT(4)' -o "$T/phases_main" "$T/main.c" $(sources "$phases") -ldl
+t_cmd 'phases run' 0 on_recorder "$T/log" "$T/phases_main"
+t_is 'with what is between them among the temporaries' "$(launches "$T/log")" "$(cat "$phases/c.want")"
 t_like 'nothing is left' "$(tail -1 "$T/log")" '^released: 0 contexts, 0 modules left$'
 
 # fails FUNCTION STATUS MAIN PATTERN: what the driver says of a function

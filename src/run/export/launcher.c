@@ -604,9 +604,11 @@ void @NAME@_unload(int device)
 	int code = 0;
 
 	for (int t = ARGUMENTS; t < TENSORS; t++)
-@FIXED@		TRY(cuMemAllocAsync, &at[t], tensor_bytes[t], stream);
-@ANY@		TRY(cuMemAllocAsync, &at[t], times_sizes(tensor_bytes[t], tensor_by[t], sizes),
-@ANY@			stream);
+@FIXED@		if (!at[t])
+@FIXED@			TRY(cuMemAllocAsync, &at[t], tensor_bytes[t], stream);
+@ANY@		if (!at[t])
+@ANY@			TRY(cuMemAllocAsync, &at[t], times_sizes(tensor_bytes[t], tensor_by[t], sizes),
+@ANY@				stream);
 	for (int i = 0; i < PHASES && !code; i++)
 @TABLED@		code = launch_phase(l, i, stream, at@C_PHASE_EARLY@);
 @COUNTED@		code = launch_phase(l, counter, i, stream, at@C_PHASE_EARLY@);
@@ -631,8 +633,8 @@ void @NAME@_unload(int device)
 @ANY@	return find_tiles(&loaded[device], sizes) ? 0 : add_tiles(&loaded[device], sizes, &tiles);
 @ANY@}
 @ANY@
-@EARLY@static int launch(int early, struct CUstream_st *stream,
-@LATE@int @NAME@_launch(struct CUstream_st *stream,
+@WRAPPED@static int launch(@C_HOW@struct CUstream_st *stream,
+@PLAIN@int @NAME@_launch(struct CUstream_st *stream,
 @C_PARAMETERS@
 {
 	const void *const arguments[ARGUMENTS] = { @C_TUPLE@ };
@@ -656,6 +658,8 @@ void @NAME@_unload(int device)
 			return -1;
 		}
 	}
+@BETWEEN@	for (int t = ARGUMENTS; t < TENSORS && given; t++)
+@BETWEEN@		at[t] = (uint64_t)(uintptr_t)given[t - ARGUMENTS];
 @TABLED@	code = launch_all(&loaded[device], stream, at@C_FIRST_EARLY@);
 @COUNTED@	code = find_counter(&loaded[device], stream, &counter);
 @COUNTED@	if (!code && !counter) {
@@ -669,25 +673,33 @@ void @NAME@_unload(int device)
 @COUNTED@		cu.cuMemFreeAsync(alone, stream);
 @ANY@	code = check_sizes(sizes) ? -1 : launch_tiles(&loaded[device], sizes, stream, &tiles);
 @ANY@	code = code ? code : launch_all(&loaded[device], tiles, sizes, stream, at@C_FIRST_EARLY@);
-	for (int t = ARGUMENTS; t < TENSORS; t++)
-		if (at[t])
-			cu.cuMemFreeAsync(at[t], stream);
+@BETWEEN@	for (int t = ARGUMENTS; t < TENSORS && !given; t++)
+@BETWEEN@		if (at[t])
+@BETWEEN@			cu.cuMemFreeAsync(at[t], stream);
 	return code;
 }
-@EARLY@
-@EARLY@int @NAME@_launch(struct CUstream_st *stream,
-@EARLY@@C_PARAMETERS@
-@EARLY@{
-@EARLY@@FIXED@	return launch(1, stream, @C_TUPLE@);
-@EARLY@@ANY@	return launch(1, stream, @C_TUPLE@, @SIZENAMES@);
-@EARLY@}
+@WRAPPED@
+@WRAPPED@int @NAME@_launch(struct CUstream_st *stream,
+@WRAPPED@@C_PARAMETERS@
+@WRAPPED@{
+@WRAPPED@@FIXED@	return launch(@C_HOW_EARLY@stream, @C_TUPLE@);
+@WRAPPED@@ANY@	return launch(@C_HOW_EARLY@stream, @C_TUPLE@, @SIZENAMES@);
+@WRAPPED@}
 @EARLY@
 @EARLY@int @NAME@_launch_late(struct CUstream_st *stream,
 @EARLY@@C_PARAMETERS@
 @EARLY@{
-@EARLY@@FIXED@	return launch(0, stream, @C_TUPLE@);
-@EARLY@@ANY@	return launch(0, stream, @C_TUPLE@, @SIZENAMES@);
+@EARLY@@FIXED@	return launch(@C_HOW_LATE@stream, @C_TUPLE@);
+@EARLY@@ANY@	return launch(@C_HOW_LATE@stream, @C_TUPLE@, @SIZENAMES@);
 @EARLY@}
+@BETWEEN@
+@BETWEEN@int @NAME@_launch_with(int early, void *const *given, struct CUstream_st *stream,
+@BETWEEN@@C_PARAMETERS@
+@BETWEEN@{
+@BETWEEN@@LATE@	(void)early;
+@BETWEEN@@FIXED@	return launch(@C_HOW_GIVEN@stream, @C_TUPLE@);
+@BETWEEN@@ANY@	return launch(@C_HOW_GIVEN@stream, @C_TUPLE@, @SIZENAMES@);
+@BETWEEN@}
 
 /* ---- tiles and binaries --------------------------------------------------------- */
 

@@ -48,6 +48,11 @@ int @NAME@_launch(struct CUstream_st *stream,
 @EARLY@/* The same, but it begins when what is in front of it in the stream has ended. */
 @EARLY@int @NAME@_launch_late(struct CUstream_st *stream,
 @EARLY@@C_ARGUMENTS@
+@BETWEEN@
+@BETWEEN@/* The same with memory of the caller's for the @NTEMPS@ tensors between phases, multiples of 16: @TEMPSHAPES@.
+@BETWEEN@ * early: 1 as @NAME@_launch, 0: it begins when what is in front of it in the stream has ended. */
+@BETWEEN@int @NAME@_launch_with(int early, void *const *temporaries, struct CUstream_st *stream,
+@BETWEEN@@C_ARGUMENTS@
 
 @ANY@/* Make what launches with these sizes need, on the device that is current in this thread. */
 @ANY@int @NAME@_prepare(@C_SIZES@);
