@@ -97,6 +97,8 @@ static const struct field device_fields[] = {
 	D("sync.handoff_latency", NUM, handoff_latency, 0, 1e9, "cycles", "registers to another lane, base"),
 	D("sync.handoff_rate", NUM, handoff_rate, 1e-3, 1e9, "B/cycle", "... and on top of it"),
 	D("sync.launch_seconds", NUM, launch_seconds, 0, 1e3, "s", "start of a kernel"),
+	D("sync.early_seconds", NUM, early_seconds, 0, 1e3, "s", "... behind another one, if it is launched while that runs"),
+	D("sync.ahead_seconds", NUM, ahead_seconds, 0, 1e3, "s", "... and so long before that its blocks begin"),
 	D("sync.cluster_seconds", NUM, cluster_seconds, 0, 1e3, "s", "... whose EUs form clusters, in addition"),
 	D("sync.tile_overhead", NUM, tile_overhead, 0, 1e9, "cycles", "a lane's, between output tiles"),
 
@@ -508,6 +510,8 @@ static void use_defaults(struct vdevice *d)
 	use_default(&d->peer_rate, d->l2_thread_rate);
 	use_default(&d->peer_latency, d->l2_latency);
 	use_default(&d->l2_again, 0);
+	use_default(&d->early_seconds, d->launch_seconds);
+	use_default(&d->ahead_seconds, 0);
 	use_default(&d->cluster_seconds, 0);
 	use_default(&d->global_uneven, 0);
 	use_default(&d->global_switching, 0);

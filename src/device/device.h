@@ -126,6 +126,8 @@ struct vdevice {
 	double handoff_latency;		/* to hand a register value to another lane: base */
 	double handoff_rate;		/* ... plus its bytes at so many bytes per cycle */
 	double launch_seconds;		/* seconds to start a kernel */
+	double early_seconds;		/* ... from the end of the one in front of it, if it is launched while that runs */
+	double ahead_seconds;		/* ... and its blocks begin so long before that, where all in front end together */
 	double cluster_seconds;		/* ... whose EUs form clusters, in addition */
 	double tile_overhead;		/* cycles of a lane between two output tiles */
 	/* power of the device, at clock_hz */

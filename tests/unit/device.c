@@ -55,6 +55,8 @@ static const struct given sm[] = {
 	{ "sync.handoff_latency", 61, NULL },
 	{ "sync.handoff_rate", 64, NULL },
 	{ "sync.launch_seconds", 2e-6, NULL },
+	{ "sync.early_seconds", 1.5e-6, NULL },
+	{ "sync.ahead_seconds", 5e-7, NULL },
 	{ "sync.tile_overhead", 200, NULL },
 	{ "seu.tma.kind", 0, "copy" },
 	{ "seu.tma.async", 1, NULL },

@@ -5,6 +5,7 @@
 #include "emit/emit.h"
 #include "lower/passes.h"
 #include "plan/phases.h"
+#include "sim/follow.h"
 #include "sim/sim.h"
 #include "verify/verify.h"
 #include "tests/unit/bench.h"
@@ -156,6 +157,52 @@ static void check_starts(const char *name, const char *script, int starts)
 	bench_close(&b);
 }
 
+/* A kernel behind another one of the same plan, of two and a half tiles for each EU. */
+static void check_follow(const char *ready)
+{
+	char text[1024];
+	struct bench b;
+	struct timeline *t;
+	struct follow f, late, shallow, even;
+	struct plan *p = NULL;
+	const struct vdevice *d;
+
+	snprintf(text, sizeof(text), "local plan = mr.plan(mr.examples.gemm{m=64*330, n=64, k=128}:graph{tile={m=64, n=64, k=64}}, device) "
+		"plan:lane('p0', {warps=1}) plan:lane('p1', {warps=1}) plan:lane('c0', {warps=4}) "
+		"for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.name == 'load_a' and 'p1' or t.name == 'load_b' and 'p0' "
+		"or 'c0'}) end plan:buffers{a=3, b=3} plan:fill_waits() plan:launch{ready={%s}} return plan", ready);
+	bench_open(&b, text, 0);
+	d = b.plan->device;
+	must(&b, sim_run(&b.mem, b.plan, NULL, NULL, &t, &b.e));
+	sim_follow(&b.arena, t, t, true, &f);
+	sim_follow(&b.arena, t, t, false, &late);
+	ok(late.start == d->launch_seconds && late.saved == 0, "a launch that is not early takes its time");
+	ok(f.start == d->early_seconds && f.start < late.start, "an early one takes less");
+	if (!*ready) {
+		ok(f.ahead == 0 && f.saved == 0 && f.bytes == 0, "  and nothing is ahead if nothing is ready");
+		timeline_free(t);
+		bench_close(&b);
+		return;
+	}
+	/* 3 slots of 132 EUs, of 2 in each of 330 tiles, which load the same 16 KiB */
+	ok(fabs(f.bytes - 16384.0 * 3 * 132 / (2 * 330)) < 1e-6, "  bytes of several EUs count once");
+	ok(fabs(f.ahead - d->ahead_seconds - (1 - 2.5 / 3) * (double)t->cycles / t->clock_hz) < 1e-12,
+		"  ready loads are on their way as EUs end before the last one");
+	ok(f.saved > 0 && f.saved <= f.ahead, "  which saves so much at most");
+	plan_copy(&b.mem, b.plan, &p);
+	t->plan = p;
+	p->launch.next = NEXT_END;
+	sim_follow(&b.arena, t, t, true, &even);
+	ok(even.ahead == d->ahead_seconds, "  unless the kernel in front lets nothing begin");
+	for (int i = 0; i < p->graph->buffers.n; i++)
+		p->versions[i] = 1;
+	sim_follow(&b.arena, t, t, true, &shallow);
+	ok(fabs(3 * shallow.bytes - f.bytes) < 1e-6 && shallow.saved <= even.saved, "  and with one slot each a third of the bytes is ahead");
+	plan_free(p);
+	timeline_free(t);
+	bench_close(&b);
+}
+
 int main(void)
 {
 	static const char parts[] = "local p = mr.program('parts', function(p) local m, n, k, s = p:axes('m', 'n', 'k', 's') "
@@ -185,6 +232,8 @@ int main(void)
 	check_ready("all is ready", script, 1, stores);
 	snprintf(script, sizeof(script), gemm, "next='start'");
 	check_ready("the next kernel begins at the start", script, 3, stores);
+	check_follow("'B'");
+	check_follow("");
 	check_phase("parts of a sum", parts, 0, false);
 	check_phase("parts of a sum", parts, 1, false);
 	check_phase("decoding", decoding, 1, true);
