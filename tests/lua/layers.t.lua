@@ -149,4 +149,53 @@ for _, z in ipairs{
   tap.ok(found.ok, what .. ": its kernels are right on the CPU, and leave other rows of the caches as they are", tostring(found))
 end
 
+-- llama3_layer: the same as its tokens one after the other.
+local function proxy(get) return {get = function(_, ...) return get(...) end} end
+for _, z in ipairs{
+  {b = 2, m = 5, nmax = 7, d = 64, f = 48, hq = 4, hkv = 2, hd = 16, block = 32},
+  {b = 1, m = 6, d = 64, f = 40, hq = 2, hkv = 1, hd = 32, block = 16, layers = true, table = "f32"},
+} do
+  local seq, what = mr.examples.llama3_layer(z), ("llama3_layer of %d x %d"):format(z.b, z.m)
+  local inputs, parts = seq:inputs{seed = 5}, z.d // z.block
+  local function squares(x, b, i, part)
+    local sum = 0
+    for j = part * z.block + 1, (part + 1) * z.block do sum = sum + x:get(b, i, j) ^ 2 end
+    return sum
+  end
+  for b = 1, inputs.xs and z.b or 0 do
+    for i = 1, z.m do
+      for part = 0, parts - 1 do inputs.xs:set(squares(inputs.x, b, i, part), (b - 1) * z.m + i, part + 1) end
+    end
+  end
+  local got, want, k, v = seq:reference(inputs), {}, {}, {}
+  for i = 1, z.m do
+    local t = setmetatable({x = proxy(function(b, j) return inputs.x:get(b, i, j) end), pos = proxy(function() return i - 1 end),
+      cos = proxy(function(_, j) return inputs.cos:get(i, j) end), sin = proxy(function(_, j) return inputs.sin:get(i, j) end),
+      k = proxy(function(b, g, at, j) return k[at][b][(g - 1) * z.hd + j] end),
+      v = proxy(function(b, g, at, j) return v[at][b][(g - 1) * z.hd + j] end)}, {__index = inputs})
+    want[i], k[i], v[i] = decoder(z, t)
+  end
+  local off = distance(z.b * z.m, z.d, function(i, j) return got.y:get((i - 1) // z.m + 1, (i - 1) % z.m + 1, j) end,
+    function(i, j) return want[(i - 1) % z.m + 1][(i - 1) // z.m + 1][j] end)
+  tap.ok(off < 2e-2, what .. ": the reference of the sequence is that of the formula", off)
+  for name, list in pairs{k = k, v = v} do
+    off = distance(z.b * z.m, z.hkv * z.hd, function(i, j)
+      return got[name]:get((i - 1) // z.m + 1, (j - 1) // z.hd + 1, (i - 1) % z.m + 1, (j - 1) % z.hd + 1)
+    end, function(i, j) return list[(i - 1) % z.m + 1][(i - 1) // z.m + 1][j] end)
+    tap.ok(off < 2e-2, what .. ": " .. name, off)
+  end
+  local kept = true
+  for at = z.m + 1, z.nmax or z.m do kept = kept and got.k:get(1, 1, at, 1) == inputs.k:get(1, 1, at, 1) end
+  tap.ok(kept, what .. ": rows of the caches that no token has are kept")
+  if got.ys then
+    off = distance(z.b * z.m, parts, function(i, j) return got.ys:get(i, j) end,
+      function(i, j) return squares(got.y, (i - 1) // z.m + 1, (i - 1) % z.m + 1, j - 1) end)
+    tap.ok(off < 2e-2, what .. ": the squares of its rows", off)
+  end
+  local plan = seq:plan("h200", {trials = 20, measure = false})
+  tap.ok(plan:check(), what .. ": a plan of all kernels")
+  local found = plan:compile{target = "host"}:check{inputs = inputs}
+  tap.ok(found.ok, what .. ": its kernels are right on the CPU", tostring(found))
+end
+
 tap.done_testing()
