@@ -596,9 +596,12 @@ local function joined(list, f, separator)
   return table.concat(texts, separator or ", ")
 end
 
--- sk:export(dir[, {name=}]) -> the paths written
+local tools = {fill = fill, joined = joined, of_role = of_role, identifier = identifier, python = python, write = write}
+
+-- sk:export(dir[, {name=, others={sk, ...}}]) -> the paths written. others: of the same sequence, compiled at other sizes; then the
+-- launcher and the module choose among all of them.
 local function export(k, dir, given)
-  local o = options.check(given, "export", {"name"})
+  local o = options.check(given, "export", {"name", "others"})
   local sp = k.plan
   local seq = sp.sequence
   expect(type(dir) == "string" and dir ~= "", "export", "folder", dir)
@@ -608,6 +611,10 @@ local function export(k, dir, given)
   end
   local name = identifier(o.name or seq.name)
   if not name:find "^[%a_]" then raise(("export: %s cannot be the name of a module"):format(show(name))) end
+  if o.others then
+    expect(type(o.others) == "table" and #o.others > 0, "export: others", "list of compiled sequences", o.others)
+    return require("millrace.sequence_table")({k, table.unpack(o.others)}, dir, name, tools)
+  end
   local paths, made, kernel_of, kernels, late = {}, {}, {}, {}, {}
   for i, call in ipairs(core.sequence_call_names(seq)) do
     local kernel = k.kernels[i]
@@ -677,5 +684,7 @@ local function export(k, dir, given)
   table.sort(paths)
   return paths
 end
+
+tools.export = export
 
 return {export = export}

@@ -332,6 +332,78 @@ fails cuGraphInstantiate 0 line_graph '719, chain: cuGraphInstantiateWithFlags f
 fails cuGraphLaunch 0 forked_graph '719, forked: cuGraphLaunch failed'
 fails cuLaunchKernelEx 0 line_graph '719, chain: chain_up: cuLaunchKernelEx: CUDA_ERROR_719'
 
+# ---- several sizes -------------------------------------------------------------------------
+
+cat >"$T/sizes.lua" <<'E'
+-- sizes.lua DIR: two products at three sizes
+local dir = ...
+local gemm = mr.examples.gemm
+local two = mr.sequence("two", function(s)
+  local m = s:sizes("m")
+  local x, w = s:input("x", {m, 64}), s:input("w", {2, 64, 64})
+  local t, y = s:temp("t", {m, 64}), s:output("y", {m, 64})
+  s:call("a", gemm{m = m, n = 64, k = 64}, {A = x, B = w:rows(0, 1), C = t})
+  s:call("b", gemm{m = m, n = 64, k = 64}, {A = t, B = w:rows(1, 1), C = y})
+end)
+local function compiled(m)
+  local seq = two{m = m}
+  local sp, plan = mr.sequence_plan(seq, "h200"), mr.plan(seq:program "a":graph{tile = {m = 64, n = 64, k = 64}}, "h200")
+  plan:buffers{a = 2, b = 2}
+  for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+  plan:fill_waits()
+  sp:use("a", plan)
+  sp:use("b", plan)
+  return sp:compile{target = "cuda"}
+end
+local function refused(part, ...)
+  local good, why = pcall(compiled(64).export, ...)
+  assert(not good and tostring(why):find(part, 1, true), why)
+end
+local k = compiled(64)
+refused("two are of the same sizes", k, dir, {others = {compiled(64)}})
+refused("export: others: list of compiled sequences expected, got", k, dir, {others = {}})
+refused("export: others: compiled sequence expected, got 1", k, dir, {others = {1}})
+for _, path in ipairs(k:export(dir, {name = "rows", others = {compiled(256), compiled(16)}})) do print((path:gsub("^.*/", ""))) end
+E
+t_cmd 'a sequence is exported at three sizes' 0 "$MILLRACE" "$T/sizes.lua" "$T/sizes"
+t_is 'with a launcher and a module for all, and for each' "$(grep -v '_a\.' "$T/out" | tr '\n' ' ')" \
+	'rows.c rows.h rows.py rows_m16.c rows_m16.h rows_m16.py rows_m256.c rows_m256.h rows_m256.py rows_m64.c rows_m64.h rows_m64.py '
+cat >"$T/sizes.c" <<'E'
+#include <stdio.h>
+#include "rows.h"
+
+#define AT(i) ((void *)((i) * 0x100000L))
+
+int main(void)
+{
+	static const int sizes[] = { 64, 16, 256, 17 };
+
+	printf("fit: %d %d %d %d\n", rows_fit(1), rows_fit(16), rows_fit(17), rows_fit(257));
+	printf("temporaries: %d %d\n", (int)rows_temporaries(64), (int)rows_temporaries(65));
+	printf("%d\n", rows_load(0));
+	for (int i = 0; i < 4; i++)
+		printf("%d %s\n", rows_launch((void *)0x77L, sizes[i], AT(1), AT(2), AT(3), AT(4)), rows_error());
+	printf("%d\n", rows_graph_launch((void *)0x77L, 16, AT(1), AT(2), AT(3), AT(4)));
+	printf("%d %s\n", rows_launch((void *)0x77L, 16, NULL, AT(2), AT(3), AT(4)), rows_error());
+	rows_unload(0);
+	return 0;
+}
+E
+t_ok 'the launcher links' $cc $warn -I"$T/sizes" -o "$T/sizes_main" "$T/sizes.c" "$T"/sizes/*.c -ldl
+t_cmd 'and runs' 0 env LD_LIBRARY_PATH="$T" RECORDER_LOG="$T/log" RECORDER_PARAMS='gemm_main=ppp' "$T/sizes_main"
+t_out 'what is there' <<'E'
+fit: 16 16 64 0
+temporaries: 8192 0
+0
+0 
+0 
+0 
+-1 rows: there are no kernels for these sizes; there are some for m=16, m=64, m=256
+0
+-1 rows_m16: x: its address is no multiple of 16, or NULL
+E
+t_is 'with the kernels of that size' "$(grep -a '^launch' "$T/log" | tail -8 | sed 's/.* grid \([0-9]*\) .*/\1/' | tr '\n' ' ')" '1 1 1 1 4 4 1 1 '
+
 # ---- the module for torch ------------------------------------------------------------------
 
 python=$(command -v python3)
@@ -360,6 +432,21 @@ refused(ValueError, 'y must be a contiguous tensor', chain.run, x, w1, w2, out=t
 refused(ValueError, 'temporaries must be', chain.run, x, w1, w2, temporaries=torch.Tensor((256,), torch.uint8, 0x9000000))
 "
 	t_is 'the driver gets what was lowered, early as planned, each time' "$(launches "$T/log")" "$(cat "$line/py.want" "$line/py.want")"
+	rm -f "$T/log"
+	t_cmd 'a module of three sizes runs' 0 env LD_LIBRARY_PATH="$T" RECORDER_LOG="$T/log" RECORDER_PARAMS='gemm_main=ppp' \
+		PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="tests/fake:$T/sizes" "$python" -c "
+from modules import refused
+import torch, rows
+assert rows.SIZES == ({'m': 16}, {'m': 64}, {'m': 256}) and [rows.fit(n) for n in (1, 64, 65, 257)] == [16, 64, 256, None]
+rows.load()
+def tensor(m, at): return torch.Tensor((m, 64), torch.bfloat16, at)
+w = torch.Tensor((2, 64, 64), torch.bfloat16, 0x200000)
+for m in 256, 16:
+    y = tensor(m, 0x300000)
+    assert rows.run(tensor(m, 0x100000), w, out=y, temporaries=torch.Tensor((max(m * 128, 256),), torch.uint8, 0x400000)) is y
+refused(ValueError, 'there are no kernels for tensors of these shapes; there are some for m=16, m=64, m=256', rows.run, tensor(17, 0x100000), w)
+"
+	t_is 'with the kernels of that size' "$(grep -a '^launch' "$T/log" | sed 's/.* grid \([0-9]*\) .*/\1/' | tr '\n' ' ')" '4 4 1 1 '
 	t_cmd 'three streams run' 0 py "$T/log" "
 import forked
 x, w, s, y = tensors(forked)
