@@ -202,7 +202,7 @@ return function(kernels, dir, name, tools)
     for j, size in ipairs(sizes) do suffix[j] = identifier(size) .. values[i][j] end
     parts[i] = {name = name .. "_" .. table.concat(suffix, "_"), values = values[i], kernel = k}
     local text = joined(of_role(k.plan.sequence.tensors, "input", "state"), function(t) return table.concat(t.shape, " ") end)
-    if shapes[text] then raise "export: others: inputs and states of two have the same shapes, which could not be told apart" end
+    if shapes[text] then raise "export: others: inputs and states of two have the same shapes, which no call could distinguish" end
     shapes[text] = true
   end
   table.sort(parts, function(a, b)
