@@ -8,6 +8,8 @@ local draft = require "millrace.draft"
 local json = require "millrace.json"
 local loader = require "millrace.loader"
 local repairs = require "millrace.repairs"
+local sequences = require "millrace.sequence"
+local on_sequences = require "millrace.sequence_commands"
 local script = require "millrace.script"
 local tile = require "millrace.tile"
 local times = require "millrace.times"
@@ -92,7 +94,9 @@ local function spell(message, path)
   return tail and path:sub(-#tail) == tail and path .. message:sub(#tail + 4) or message
 end
 
-local function is_program(x) return tile.is_program(x) or core.is(x, "millrace.program") end
+local function is_program(x)
+  return tile.is_program(x) or core.is(x, "millrace.program") or sequences.is_sequence(x) or core.is(x, "millrace.sequence")
+end
 
 -- The program that a file returns.
 local function program_of(path)
@@ -152,7 +156,7 @@ local takes_value <const> = {["--program"] = true, ["--on"] = true, ["--sizes"] 
 -- -> files, options; or nil and the exit status. flags: the options that this command has in addition to --program and --help.
 local function parse(name, flags, least, most, ...)
   local files, sources, only_files, list = {}, {}, false, {...}
-  local o = {programs = {}, without_program = sources, sizes_of = {}}
+  local o = {command = name, programs = {}, without_program = sources, sizes_of = {}}
   local known = {"--program", "--help"}
   for flag in flags:gmatch "%S+" do known[#known + 1] = flag end
   local i = 1
@@ -238,6 +242,8 @@ local function load_file(name, o)
   if good and is_program(plan) then
     good, plan = false, ("%s: it returns a program, not a plan: --program goes before each file with one, or before their folder")
       :format(path)
+  elseif good and core.is(plan, "millrace.sequence_plan") then
+    return plan, stopped and spell(stopped, path), text, acts
   elseif good and not core.is(plan, "millrace.plan") then
     good, plan = false, ("%s: it makes no plan"):format(path)
   end
@@ -434,7 +440,14 @@ local function each(files, o, f)
     local path = loader.path_of(name)
     local plan, message, text, acts = load_file(name, o)
     local good, result, kind = true, false, nil
-    if plan then good, result, kind = core.try(f, plan, path, text, message, acts) end
+    if plan and core.is(plan, "millrace.sequence_plan") then
+      local on = on_sequences[o.command]
+      if not on then error(("%s: this is the plan of a sequence, which millrace %s does not take"):format(path, o.command), 0) end
+      good, result, kind = core.try(on, plan, path, text, o)
+      kind = kind and SLOW
+    elseif plan then
+      good, result, kind = core.try(f, plan, path, text, message, acts)
+    end
     if not (plan and good) then
       message = plan and tostring(result) or message
       if o.json then
@@ -539,7 +552,7 @@ function commands.show(...)
     refused[#plans] = function() need_legal(plan, path, text) end
     return true
   end)
-  if status ~= GOOD then return status end
+  if status ~= GOOD or not plans[1] then return status end -- plans of sequences are shown one by one
   local good, why = core.try(function()
     if plans[2] then mr.show(plans[1], plans[2], {names = files, keeps_edits = false}) else plans[1]:show{keeps_edits = false} end
   end)
@@ -611,6 +624,7 @@ local function wrong_sizes(files, o)
   for _, name in ipairs(files) do
     local plan = load_file(name, o)
     if not plan then return nil end                     -- it may be of that program; what is wrong is said where it is run
+    if core.is(plan, "millrace.sequence_plan") then return nil end
     local program = plan.graph.program.name
     local sizes, from = o.sizes_of[program] or o.sizes, tile.origin(plan.graph.program)
     local good, message = true, nil

@@ -112,6 +112,15 @@ end
 -- Names of Lua by which a script acts on files, processes or Lua itself.
 local acting <const> = {os = true, io = true, dofile = true, loadfile = true, load = true, package = true, debug = true}
 
+-- A sequence under construction, as a script sees it: programs with sizes are stand-ins there.
+local function builder(s)
+  return setmetatable({}, {__metatable = false, __index = function(_, key)
+    local x = s[key]
+    if key == "call" then return function(_, name, program, given) return x(s, name, membrane.real(program), given) end end
+    return type(x) == "function" and function(_, ...) return x(s, ...) end or x
+  end})
+end
+
 -- For scripts that also make programs: with the tile language, and what of Lua only computes.
 local function wide_environment(mr, given, made, device)
   local env, own = confine.language(), own_mr(mr, given, made, device)
@@ -119,6 +128,10 @@ local function wide_environment(mr, given, made, device)
   own.program = entry(function(name, body)
     made.program = true
     return membrane.outward(tile.program(name, body))
+  end)
+  own.sequence = entry(function(name, body)
+    made.program = true
+    return membrane.outward(sequences.sequence(name, function(s) return body(builder(s)) end))
   end)
   env.mr = membrane.frozen(own, function(name) return forbidden(mr, name) end)
   env.require, env.print = requires(env.mr), function() end

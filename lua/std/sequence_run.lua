@@ -154,7 +154,10 @@ local function trace(k, given)
 end
 
 kernel = record("compiled sequence", "plan target kernels source", {__name = "millrace.sequence_kernel",
-  methods = {run = entry(run), check = entry(check), bench = entry(bench), trace = entry(trace), export = late("sequence_export", "export")},
+  methods = {show = entry(function(k)
+    check_kernel(k, "show")
+    return k.plan:show()
+  end), run = entry(run), check = entry(check), bench = entry(bench), trace = entry(trace), export = late("sequence_export", "export")},
   __tostring = function(k)
     return ("kernels of sequence %s for %s: %s"):format(k.plan.sequence.name, k.target == "host" and "the CPU" or k.plan.device.name,
       table.concat(core.sequence_call_names(k.plan.sequence), ", "))

@@ -16,12 +16,13 @@ struct seqchart {
 	struct cells *out;
 	unsigned flags;
 	int left, cols;
-	double seconds;			/* of the axis */
+	double from, seconds;		/* of the axis: where it begins, how long it is */
+	int marked;			/* a span that is marked; NONE */
 };
 
 static int column_at(const struct seqchart *c, double seconds)
 {
-	return (int)floor(seconds / c->seconds * c->cols + 0.5);
+	return (int)floor((seconds - c->from) / c->seconds * c->cols + 0.5);
 }
 
 static const char *stream_name(const struct seqchart *c, int stream)
@@ -40,7 +41,7 @@ static int left_of(const struct seqline *l, int width)
 
 static struct seqchart chart_of(const struct seqline *l, struct cells *out, int width, unsigned flags)
 {
-	struct seqchart c = { .l = l, .out = out, .flags = flags, .seconds = fmax(l->seconds, 1e-12) };
+	struct seqchart c = { .l = l, .out = out, .flags = flags, .marked = NONE, .seconds = fmax(l->seconds, 1e-12) };
 
 	c.left = left_of(l, width);
 	c.cols = (int)max_i64(1, width - c.left - (width >= SHARE_FROM ? SHARE : 0));
@@ -50,18 +51,19 @@ static struct seqchart chart_of(const struct seqline *l, struct cells *out, int 
 /* "0", "500", "1,000" of what the axis counts. */
 static void put_axis(const struct seqchart *c, int y)
 {
-	bool ms = c->seconds >= 0.02;
+	bool ms = c->from + c->seconds >= 0.02;
 	double unit = ms ? 1e-3 : 1e-6, all = c->seconds / unit, step = unit_step(all * TICK_GAP / c->cols);
+	double from = c->from / unit;
 	int free = 0;
 
 	cells_text(c->out, 0, y, c->left - 1, ms ? "ms" : "µs", FAINT);
 	cells_fill(c->out, c->left, y + 1, c->cols, "─", FAINT);
-	for (int i = 0; i * step <= all; i++) {
-		int x = (int)(i * step / all * c->cols + 1e-9);
-		struct unit_text text = unit_count((int64_t)(i * step + 0.5));
+	for (int64_t i = (int64_t)ceil(from / step - 1e-9); (double)i * step <= from + all; i++) {
+		int x = (int)(((double)i * step - from) / all * c->cols + 1e-9);
+		struct unit_text text = unit_count((int64_t)((double)i * step + 0.5));
 
 		if (step < 1)
-			snprintf(text.s, sizeof(text.s), "%.4g", i * step);
+			snprintf(text.s, sizeof(text.s), "%.4g", (double)i * step);
 		if (x >= c->cols)
 			break;
 		cells_put(c->out, c->left + x, y + 1, "┬", FAINT);
@@ -76,19 +78,22 @@ static void put_axis(const struct seqchart *c, int y)
 static void put_bar(const struct seqchart *c, int y, const struct seq_span *s, int nth, int ink)
 {
 	const char *name = c->l->plan->s->calls.v[s->call].name;
-	int from = (int)min_i64(column_at(c, s->begin), c->cols - 1);
+	int from = (int)min_i64(max_i64(column_at(c, s->begin), 0), c->cols - 1);
 	int to = (int)min_i64(max_i64(column_at(c, s->end), from + 1), c->cols);
 	uint8_t colour = colour_of_256(task_colour(ink - INK_TASK));
 	struct style bar = { .fg = colour_light(task_colour(ink - INK_TASK)) > 0.2 ? 16 : 231, .bg = colour };
 	bool coloured = c->flags & DRAW_COLOUR;
 
+	if (s->end <= c->from || s->begin >= c->from + c->seconds)
+		return;
 	cells_fill(c->out, c->left + from, y, to - from, coloured ? " " : nth % 2 ? "▒" : "▓",
 		coloured ? bar : PLAIN);
-	if (to - from < 2)
-		return;
-	cells_put(c->out, c->left + from, y, "▌", coloured ? (struct style){ .fg = 231, .bg = colour } : PLAIN);
+	if (to - from > 1)
+		cells_put(c->out, c->left + from, y, "▌", coloured ? (struct style){ .fg = 231, .bg = colour } : PLAIN);
 	if (to - from >= text_width(name) + 2)
 		cells_text(c->out, c->left + from + 1, y, to - from - 1, name, coloured ? bar : PLAIN);
+	if (c->marked != NONE && s == &c->l->spans[c->marked])
+		cells_mark(c->out, c->left + from, y, to - from, STYLE_REVERSE);
 }
 
 static int put_streams(const struct seqchart *c, int y)
@@ -111,7 +116,7 @@ static int put_streams(const struct seqchart *c, int y)
 static void put_busy(const struct seqchart *c, int y, int row)
 {
 	static const char *const blocks[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
-	const double *share = seqline_busy(c->out->arena, c->l, row, 0, c->seconds, c->cols);
+	const double *share = seqline_busy(c->out->arena, c->l, row, c->from, c->from + c->seconds, c->cols);
 	struct style style = { .fg = row == SEQ_ROW_IDLE ? 203 : row == SEQ_ROW_MEMORY ? 111 : 114 };
 	double sum = 0;
 
@@ -124,24 +129,37 @@ static void put_busy(const struct seqchart *c, int y, int row)
 			cells_put(c->out, c->left + i, y, blocks[min_i64(max_i64(high, 1), LEN(blocks)) - 1], style);
 	}
 	/* of the sequence, which may end before the axis does */
-	sum *= c->seconds / c->l->seconds;
+	if (c->from + c->seconds > c->l->seconds)
+		sum *= c->seconds / fmax(c->l->seconds - c->from, 1e-12);
 	if (c->left + c->cols + SHARE <= c->out->w)
 		cells_text(c->out, c->left + c->cols + SHARE - text_width(unit_percent(sum).s), y, SHARE,
 			unit_percent(sum).s, PLAIN);
 }
 
-static void draw_chart(const struct seqline *l, struct pen *pen)
+void seqline_cells(const struct seqline *l, const struct seqline_view *v, int width, unsigned flags, struct arena *a,
+	struct cells *out)
 {
 	int rows[SEU_MAX + 1], n = seqline_rows(l, rows), streams[SEQ_STREAMS_MAX], y;
-	struct cells cells;
-	struct seqchart c = chart_of(l, &cells, pen->width, pen->flags);
+	struct seqchart c = chart_of(l, out, width, flags);
 
-	cells_init(&cells, pen->arena, pen->width, 3 + seqline_streams(l, streams) + n);
+	if (v) {
+		c.from = v->from;
+		c.seconds = fmax(v->to - v->from, 1e-12);
+		c.marked = v->marked;
+	}
+	cells_init(out, a, width, 3 + seqline_streams(l, streams) + n);
 	put_axis(&c, 0);
 	y = put_streams(&c, 2);
 	put_busy(&c, y++, SEQ_ROW_IDLE);
 	for (int i = 0; i < n; i++)
 		put_busy(&c, y++, rows[i]);
+}
+
+static void draw_chart(const struct seqline *l, struct pen *pen)
+{
+	struct cells cells;
+
+	seqline_cells(l, NULL, pen->width, pen->flags, pen->arena, &cells);
 	cells_print(&cells, pen->flags, pen->out);
 }
 
@@ -156,8 +174,9 @@ static void put_kernels(const struct seqline *l, struct pen *pen)
 {
 	int streams[SEQ_STREAMS_MAX], n = seqline_streams(l, streams);
 	const struct column col[] = { { "kernel", ALIGN_LEFT, 8, 0 }, { "stream", ALIGN_RIGHT, 0, 7 },
-		{ "begins", ALIGN_RIGHT, 0, 6 }, { "gap", ALIGN_RIGHT, 0, 4 }, { "µs", ALIGN_RIGHT, 0, 0 }, { "share", ALIGN_RIGHT, 0, 5 },
-		{ "TFLOP/s", ALIGN_RIGHT, 0, 2 }, { "GB/s", ALIGN_RIGHT, 0, 3 }, { "bound by", ALIGN_LEFT, 0, 1 } };
+		{ "begins", ALIGN_RIGHT, 0, 6 }, { "gap", ALIGN_RIGHT, 0, 4 }, { "µs", ALIGN_RIGHT, 0, 0 },
+		{ "share", ALIGN_RIGHT, 0, 5 }, { "TFLOP/s", ALIGN_RIGHT, 0, 2 }, { "GB/s", ALIGN_RIGHT, 0, 3 },
+		{ "bound by", ALIGN_LEFT, 0, 1 } };
 	struct table t = table_new(pen->arena, col, LEN(col));
 	struct arena *a = pen->arena;
 
@@ -244,15 +263,17 @@ static void add_pair(struct table *t, const char *name, const struct seq_span *o
 	}
 	if (one && other)
 		change = (other->end - other->begin) / (one->end - one->begin) - 1;
-	TABLE_ROW(t, name, takes[0], takes[1], one && other ? unit_keep(a, unit_change(change)) : "-", gap[0], gap[1], one ? seq_span_bound(a, one) : NULL, other ? seq_span_bound(a, other) : NULL);
+	TABLE_ROW(t, name, takes[0], takes[1], one && other ? unit_keep(a, unit_change(change)) : "-",
+		gap[0], gap[1], one ? seq_span_bound(a, one) : NULL, other ? seq_span_bound(a, other) : NULL);
 }
 
 static void put_pairs(const struct seqline *const l[2], const char *const names[2], struct pen *pen)
 {
 	struct arena *a = pen->arena;
 	const char *us_of = arena_strf(a, "µs %s", names[0]), *gap_of = arena_strf(a, "gap %s", names[0]);
-	const struct column col[] = { { "kernel", ALIGN_LEFT, 8, 0 }, { us_of, ALIGN_RIGHT, 0, 0 }, { names[1], ALIGN_RIGHT, 0, 0 },
-		{ "change", ALIGN_RIGHT, 0, 1 }, { gap_of, ALIGN_RIGHT, 0, 2 }, { names[1], ALIGN_RIGHT, 0, 2 }, { "bound by", ALIGN_LEFT, 0, 3 }, { "then by", ALIGN_LEFT, 0, 3 } };
+	const struct column col[] = { { "kernel", ALIGN_LEFT, 8, 0 }, { us_of, ALIGN_RIGHT, 0, 0 },
+		{ names[1], ALIGN_RIGHT, 0, 0 }, { "change", ALIGN_RIGHT, 0, 1 }, { gap_of, ALIGN_RIGHT, 0, 2 },
+		{ names[1], ALIGN_RIGHT, 0, 2 }, { "bound by", ALIGN_LEFT, 0, 3 }, { "then by", ALIGN_LEFT, 0, 3 } };
 	struct table t = table_new(a, col, LEN(col));
 
 	for (int i = 0; i < l[0]->n; i++) {

@@ -27,6 +27,16 @@ void trace_json_sequence(const struct seqline *l, const char *script, struct buf
 
 /* ---- what the drawings are made of, for pictures and other displays ---- */
 
+/* What a chart shows; NULL: all. */
+struct seqline_view {
+	double from, to;		/* seconds */
+	int marked;			/* a span; NONE */
+};
+
+/* Only the rows and the axis, `width` columns wide, in `a`. */
+void seqline_cells(const struct seqline *l, const struct seqline_view *v, int width, unsigned flags, struct arena *a,
+	struct cells *out);
+
 /* Rows that are no sEU of the device. */
 enum { SEQ_ROW_MEMORY = -2, SEQ_ROW_IDLE = -3 };
 

@@ -6,6 +6,7 @@
 #include "explore/actions.h"
 #include "explore/explore.h"
 #include "explore/explorer.h"
+#include "explore/layer.h"
 #include "explore/watch.h"
 #include "lua/lplan.h"
 
@@ -324,5 +325,6 @@ void lua_open_explore(lua_State *L)
 	class_new(L, &(struct class_def){ .name = EXPLORER_CLASS, .meta = meta });
 	luaL_setfuncs(L, functions, 0);
 	lua_open_watch(L);
+	lua_open_layer(L);
 	lua_pop(L, 1);
 }
