@@ -15,7 +15,7 @@
 -- sizes    b batch, s sequence, d columns of the model, h heads, p head dim, n state
 -- options  w      positions of the convolution (4)
 --          chunk  (128)
---          heads  that a block takes one after the other; must divide h (the greatest divisor up to 5)
+--          heads  that a block takes one after the other; must divide h (the greatest divisor up to 10)
 --          eps    (1e-5)
 local mr = require "millrace"
 local exp2, rowsum = mr.exp2, mr.rowsum
@@ -122,7 +122,7 @@ end)
 return mr.sequence("mamba2_layer", function(q)
   local b, s, d, h, p, n = q:sizes("b", "s", "d", "h", "p", "n")
   local w, chunk, eps = q:option("w", "integer", 4), q:option("chunk", "integer", 128), q:option("eps", "number", 1e-5)
-  local most = 5
+  local most = 10
   while h % most ~= 0 do most = most - 1 end
   local heads = q:option("heads", "integer", most)
   q:check(heads >= 1 and h % heads == 0, "heads must divide h")

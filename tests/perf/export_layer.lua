@@ -2,8 +2,8 @@
 --
 --   millrace tests/perf/export_layer.lua FOLDER CASE SEQUENCE KEY=VALUE...
 --
--- SEQUENCE: a name of examples. Its plan is the script layer_plans/CASE.lua, or else the best one of the store, or else what searches
--- find, SEARCH_SECONDS (10), an environment variable, for each kernel. The modules are CASE.py and CASE_CALL.py.
+-- SEQUENCE: a name of examples. Its plan is the script LAYER_PLANS/CASE.lua (layer_plans), or else the best one of the store, or else what
+-- searches find, SEARCH_SECONDS (10) for each kernel; both are environment variables. The modules are CASE.py and CASE_CALL.py.
 local mr = require "millrace"
 
 local folder, case, name = arg[1], arg[2], arg[3]
@@ -14,7 +14,7 @@ for i = 4, #arg do
   sizes[key] = math.tointeger(value) or tonumber(value) or (value == "true" and true or value)
 end
 local seq = mr.examples[name](sizes)
-local path = ("%slayer_plans/%s.lua"):format(arg[0]:match "^(.*/)" or "./", case)
+local path = ("%s/%s.lua"):format(os.getenv "LAYER_PLANS" or (arg[0]:match "^(.*/)" or "./") .. "layer_plans", case)
 local file, plan = io.open(path)
 if file then
   file:close()
@@ -24,4 +24,4 @@ else
 end
 plan:compile{target = "cuda"}:export(folder, {name = case})
 plan:save(folder .. "/plan.lua", {overwrite = true})
-print(("predicted %.4f ms"):format(plan:simulate().seconds * 1e3))
+print(("predicted %.4f ms, %s"):format(plan:simulate().seconds * 1e3, file and "the plan of " .. path or "planned now, or by the store"))

@@ -11,7 +11,8 @@ layer again with torch.compile of mode max-autotune, if that ends within S secon
 twice the L2; a time is the median of batches; errors are relative to the same function of float32 tensors. A layer's floor is what
 its products take at 780 TFLOP/s or its tensors at 4.2 TB/s, whichever is more.
 
-Ours is what `millrace tests/perf/export_layer.lua` exports: a folder with a module for torch. Without one the rivals are measured alone.
+Ours is what `millrace tests/perf/export_layer.lua` exports of a plan, a folder with a module for torch: of the script in --plans, or
+else the store's plan, or else a new one. Where that fails, and with --ours none, the rivals are measured alone.
 In the environment, FA3 and MAMBA_SSM name folders with these packages, which then are rivals, too.
 """
 import argparse
@@ -83,7 +84,7 @@ class Bench:
                     said[name] = first_line(problem)
             times = {name: summary(found)["ms"] for name, found in
                      time_alternately(self.torch, contenders, sets, 0.02, seconds).items()} if contenders else {}
-            rows.append({"part": part.name, "ms": times, "failed": said, "flops": part.flops, "bytes": part.bytes})
+            rows.append({"part": part.name, "ms": times, "elsewhere": part.elsewhere, "failed": said, "flops": part.flops, "bytes": part.bytes})
             if not times:
                 raise RuntimeError(f"{part.name}: {said}")
             self.cases.after_part(t, part, value)
@@ -205,12 +206,15 @@ def export(case, scratch, options):
     arguments = [case.ours[0], *(f"{key}={value}" for key, value in case.ours[1].items())]
     try:
         done = subprocess.run([find_millrace(), "tests/perf/export_layer.lua", folder, name, *arguments], cwd=TOP,
-                              env={"MILLRACE_HOME": TOP, **os.environ}, timeout=max(1, min(600, seconds_left(options))),
+                              env={"MILLRACE_HOME": TOP, **os.environ, "LAYER_PLANS": os.path.abspath(options.plans),
+                                   "SEARCH_SECONDS": str(options.plan_seconds)}, timeout=max(1, min(600, seconds_left(options))),
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     except subprocess.TimeoutExpired:
         return None, "not compiled in time"
     if done.returncode:
-        return None, (done.stderr.strip().splitlines() or ["failed"])[-1]
+        words = [s for s in done.stderr.replace("\r", "\n").splitlines() if "millrace:" in s]
+        return None, (words or done.stderr.strip().splitlines() or ["failed"])[0]
+    print(f"{case.name}: {done.stdout.strip()}", file=sys.stderr, flush=True)
     return folder, None
 
 
@@ -219,7 +223,7 @@ def stages_of(options):
 
 
 def best_sum(row):
-    return sum(min(part["ms"].values()) for part in row["parts"]["parts"])
+    return sum(min([*part["ms"].values(), *part["elsewhere"].values()]) for part in row["parts"]["parts"])
 
 
 def run_all(cases, results, options, arguments):
@@ -266,8 +270,9 @@ def tell_case(name, row, stages=("parts", "layer", "max")):
     print(f"\n{name}: floor {row['floor']:.4f} ms, {row['flops'] * 1e-9:.1f} GFLOP, {row['bytes'] * 1e-6:.0f} MB")
     if "parts" in stages and "parts" in row.get("parts", {}):
         for part in row["parts"]["parts"]:
-            best = min(part["ms"].values())
-            ways = ", ".join(f"{way} {ms:.4f}" for way, ms in part["ms"].items())
+            times = {**part["ms"], **part["elsewhere"]}
+            best = min(times.values())
+            ways = ", ".join(f"{way} {ms:.4f}" for way, ms in times.items())
             failed = "".join(f"; {way}: {why}" for way, why in part["failed"].items())
             print(f"  {part['part']:<18} {best:9.4f} ms  {rate(part, best):<14} {ways}{failed}")
         print(f"  {'sum of the best':<18} {best_sum(row):9.4f} ms")
@@ -323,6 +328,9 @@ def parse(arguments):
     p.add_argument("--max", type=float, default=0, metavar="S", help="max-autotune, too, if it ends within S seconds more")
     p.add_argument("--seconds", type=float, default=1, help="to measure each contender (1)")
     p.add_argument("--ours", metavar="FOLDER", help="a folder with the exports; none: the rivals alone; else they are made")
+    p.add_argument("--plans", metavar="FOLDER", default=os.path.join(TOP, "tests/perf/layer_plans"),
+                   help="with plans of layers, CASE.lua, as letters, digits and _ (layer_plans); of other cases the store's, or a new one")
+    p.add_argument("--plan-seconds", type=float, default=10, metavar="S", help="to search for a plan of each kernel, where there is none (10)")
     p.add_argument("--cases", default="layer_cases", metavar="MODULE", help="what defines the cases, in this folder (layer_cases)")
     p.add_argument("--json", metavar="FILE", help="all numbers")
     p.add_argument("--resume", action="store_true", help="keep what the file of --json has, and run what it lacks")

@@ -4,48 +4,51 @@ local seq = ... or mr.examples.mamba2_layer{b=8, d=2560, h=80, n=128, p=64, s=40
 local device = mr.device "h200"
 local sp = mr.sequence_plan(seq, device)
 do
-  local plan = mr.plan(seq:program("in_proj"):graph{tile={k=64, m=256, n=208}}, device)
+  local plan = mr.plan(seq:program("in_proj"):graph{tile={k=64, m=256, n=144}}, device)
   plan:lane("p0", {warps=1})
   plan:lane("c0", {warps=8})
-  plan:buffers{a=3, b=3}
-  plan:grid{raster="columns", group=16}
+  plan:buffers{a=4, b=3}
+  plan:grid{raster="rows", group=8}
   plan:append("load_a", {seu="tma", lane="p0"})
   plan:append("load_b", {seu="tma", lane="p0"})
   plan:append("mma", {seu="tensor", lane="c0"})
   plan:append("epilogue", {seu="cuda", lane="c0"})
   plan:append("store_c", {seu="tma", lane="c0"})
-  plan:wait("load_a", {"mma"})
+  plan:wait("load_b", {"mma"})
   plan:wait("mma", {"load_a", "load_b"})
   plan:wait("epilogue", {"mma", "store_c"})
   sp:use("in_proj", plan)
 end
 do
-  local plan = mr.plan(seq:program("steps"):graph{tile={h=80}}, device)
+  local plan = mr.plan(seq:program("steps"):graph{tile={h=16}}, device)
   plan:split("h", 2)
   plan:lane("p0", {warps=1})
-  plan:lane("c0", {warps=4})
-  plan:lane("c1", {warps=4})
-  plan:buffers{dt=4, bias=4, a=4, ["sums.0"]=2, ["sums.1"]=2}
+  plan:lane("p1", {warps=1})
+  plan:lane("c0", {warps=4, replicas=2})
+  plan:lane("c1", {warps=4, replicas=2})
+  plan:buffers{dt=11, bias=11, a=11, ["sums.0"]=2, ["sums.1"]=2}
+  plan:grid{raster="rows", group=1, dynamic=true}
   plan:append("load_dt", {seu="tma", lane="p0"})
-  plan:append("load_bias", {seu="tma", lane="p0"})
   plan:append("load_a", {seu="tma", lane="p0"})
+  plan:append("load_bias", {seu="tma", lane="p1"})
+  plan:append("sums.0", {seu="cuda", lane="c0"})
   plan:append("store_rate.0", {seu="tma", lane="c0"})
-  plan:append("sums.0", {seu="cuda", lane="c0", at=1})
-  plan:append("store_step.0", {seu="tma", lane="c0", at=1})
+  plan:append("store_step.0", {seu="tma", lane="c0"})
+  plan:append("sums.1", {seu="cuda", lane="c1"})
   plan:append("store_rate.1", {seu="tma", lane="c1"})
-  plan:append("sums.1", {seu="cuda", lane="c1", at=1})
-  plan:append("store_step.1", {seu="tma", lane="c1", at=1})
+  plan:append("store_step.1", {seu="tma", lane="c1"})
   plan:wait("load_dt", {"sums.0", "sums.1"})
+  plan:wait("load_bias", {"sums.0", "sums.1"})
   plan:wait("sums.0", {"load_dt", "load_bias", "load_a", "store_rate.0", "store_step.0"})
   plan:wait("sums.1", {"load_dt", "load_bias", "load_a", "store_rate.1", "store_step.1"})
   sp:use("steps", plan)
 end
 do
-  local plan = mr.plan(seq:program("conv"):graph{tile={b=1, c=64, s=128}}, device)
+  local plan = mr.plan(seq:program("conv"):graph{tile={b=1, c=64, s=64}}, device)
   plan:window{"load_x"}
   plan:lane("p0", {warps=1})
   plan:lane("c0", {warps=4, replicas=3})
-  plan:buffers{x=7, w=7, b=7, filter=2}
+  plan:buffers{x=8, w=8, b=8, filter=2}
   plan:grid{raster="rows", group=16}
   plan:append("load_x", {seu="tma", lane="p0"})
   plan:append("load_w", {seu="tma", lane="p0"})
@@ -91,8 +94,8 @@ do
   plan:lane("p0", {warps=1})
   plan:lane("c0", {warps=4})
   plan:lane("c1", {warps=4})
-  plan:buffers{state=3, rate=3, step=3, x=3, d=2, z=2, g=2}
-  plan:grid{raster="rows", group=8, keep=16, along="group"}
+  plan:buffers{c=2, state=2, rate=2, step=2, x=2, d=2, z=2, g=2}
+  plan:grid{raster="rows", group=8}
   plan:append("load_c", {seu="tma", lane="p0"})
   plan:append("load_b", {seu="tma", lane="p0"})
   plan:append("load_rate", {seu="tma", lane="p0"})
@@ -106,46 +109,45 @@ do
   plan:append("round_cb.0", {seu="cuda", lane="c0"})
   plan:append("mma_c.0", {seu="tensor", lane="c0"})
   plan:append("decay.0", {seu="cuda", lane="c0"})
-  plan:append("weights.0", {seu="cuda", lane="c0"})
   plan:append("mma_x.0", {seu="tensor", lane="c0"})
   plan:append("gate.0", {seu="cuda", lane="c0"})
   plan:append("store_y.0", {seu="tma", lane="c0"})
   plan:append("store_squares.0", {seu="tma", lane="c0"})
+  plan:append("weights.0", {seu="cuda", lane="c0", at=1})
   plan:append("mma_cb.1", {seu="tensor", lane="c1"})
   plan:append("round_cb.1", {seu="cuda", lane="c1"})
   plan:append("mma_c.1", {seu="tensor", lane="c1"})
   plan:append("decay.1", {seu="cuda", lane="c1"})
-  plan:append("weights.1", {seu="cuda", lane="c1"})
   plan:append("mma_x.1", {seu="tensor", lane="c1"})
   plan:append("gate.1", {seu="cuda", lane="c1"})
   plan:append("store_y.1", {seu="tma", lane="c1"})
   plan:append("store_squares.1", {seu="tma", lane="c1"})
-  plan:wait("load_c", {"mma_c.0", "mma_c.1"})
+  plan:append("weights.1", {seu="cuda", lane="c1", at=1})
   plan:wait("mma_cb.0", {"load_c", "load_b"})
   plan:wait("mma_cb.1", {"load_c", "load_b"})
   plan:wait("round_cb.0", {"mma_cb.0"})
   plan:wait("round_cb.1", {"mma_cb.1"})
+  plan:wait("load_rate", {"decay.0", "decay.1"})
   plan:wait("mma_c.0", {"load_state"})
   plan:wait("mma_c.1", {"load_state"})
-  plan:wait("decay.0", {"mma_c.0", "load_rate"})
-  plan:wait("decay.1", {"mma_c.1", "load_rate"})
-  plan:wait("weights.0", {"load_step"})
-  plan:wait("weights.1", {"load_step"})
+  plan:wait("decay.0", {"mma_c.0"})
+  plan:wait("decay.1", {"mma_c.1"})
+  plan:wait("weights.0", {"load_rate", "load_step"})
+  plan:wait("weights.1", {"load_rate", "load_step"})
+  plan:wait("load_x", {"gate.0", "gate.1"})
   plan:wait("mma_x.0", {"load_x"})
   plan:wait("mma_x.1", {"load_x"})
-  plan:wait("load_z", {"gate.0", "gate.1"})
   plan:wait("gate.0", {"mma_x.0", "load_d", "load_z", "load_g", "store_y.0", "store_squares.0"})
   plan:wait("gate.1", {"mma_x.1", "load_d", "load_z", "load_g", "store_y.1", "store_squares.1"})
   sp:use("scan", plan)
 end
 do
-  local plan = mr.plan(seq:program("out_proj"):graph{tile={k=32, m=192, n=256}}, device)
-  plan:split("m", 3)
+  local plan = mr.plan(seq:program("out_proj"):graph{tile={k=64, m=128, n=256}}, device)
+  plan:split("m", 2)
   plan:lane("p0", {warps=1})
   plan:lane("c0", {warps=4})
   plan:lane("c1", {warps=4})
-  plan:lane("c2", {warps=4})
-  plan:buffers{a=5, b=5}
+  plan:buffers{a=3, b=3}
   plan:append("load_a", {seu="tma", lane="p0"})
   plan:append("load_b", {seu="tma", lane="p0"})
   plan:append("load_squares", {seu="tma", lane="p0"})
@@ -155,16 +157,11 @@ do
   plan:append("mma.1", {seu="tensor", lane="c1"})
   plan:append("normalise.1", {seu="cuda", lane="c1"})
   plan:append("store_c.1", {seu="tma", lane="c1"})
-  plan:append("mma.2", {seu="tensor", lane="c2"})
-  plan:append("normalise.2", {seu="cuda", lane="c2"})
-  plan:append("store_c.2", {seu="tma", lane="c2"})
-  plan:wait("load_a", {"mma.0", "mma.1", "mma.2"})
+  plan:wait("load_a", {"mma.0", "mma.1"})
   plan:wait("mma.0", {"load_a", "load_b"})
   plan:wait("mma.1", {"load_a", "load_b"})
-  plan:wait("mma.2", {"load_a", "load_b"})
   plan:wait("normalise.0", {"mma.0", "load_squares", "store_c.0"})
   plan:wait("normalise.1", {"mma.1", "load_squares", "store_c.1"})
-  plan:wait("normalise.2", {"mma.2", "load_squares", "store_c.2"})
   sp:use("out_proj", plan)
 end
 sp:order{"in_proj", "steps", "conv", "states", "scan", "out_proj"}
