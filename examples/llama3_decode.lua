@@ -23,6 +23,7 @@
 --                           down, as ys, for the next layer, whose x then comes with such sums, xs
 --          splits           parts of the keys, see flash_decoding
 --          d, f             the model's dimension, that of its feed-forward layer (4096, 14336)
+--          eps              of the norms (1e-5)
 --          hq, hkv, hd      heads of queries, of keys, and their dimension (32, 8, 128)
 local mr = require "millrace"
 local ex = mr.examples
@@ -44,7 +45,7 @@ return mr.sequence("llama3_decode", function(s)
   local cos, sin = s:input("cos", {b, hd // 2}, "f32"), s:input("sin", {b, hd // 2}, "f32")
   local wqkv, wo = s:input("wqkv", {(hq + 2 * hkv) * hd, d}), s:input("wo", {d, hq * hd})
   local wg, wu, wd = s:input("wg", {f, d}), s:input("wu", {f, d}), s:input("wd", {d, f})
-  local page = s:option("page", "integer")
+  local page, eps = s:option("page", "integer"), s:option("eps", "number", 1e-5)
   s:check(not page or page >= 1 and nmax % page == 0, "page must divide nmax")
   local pages = page and s:option("pages", "integer", b * nmax // page) or nil
   local dims = page and {pages, page, hkv, hd} or {b, hkv, nmax, hd}
@@ -54,11 +55,11 @@ return mr.sequence("llama3_decode", function(s)
   local xs, ys = chained and s:input("xs", {b, sums}, "f32") or nil, chained and s:output("ys", {b, sums}, "f32") or nil
   local y1s = inner and s:temp("y1s", {b, sums}, "f32") or nil
 
-  s:call("qkv", ex.qkv_rope_step{b=b, k=d, hq=hq, hkv=hkv, d=hd, nmax=nmax, page=page, pages=pages, sums=chained and sums or nil},
+  s:call("qkv", ex.qkv_rope_step{b=b, k=d, hq=hq, hkv=hkv, d=hd, nmax=nmax, page=page, pages=pages, eps=eps, sums=chained and sums or nil},
     {X=x, S=xs, W=wqkv, Cos=cos, Sin=sin, Pos=pos, Table=table, Q=q, K=k, V=v})
   s:call("attend", ex[page and "paged_decoding" or "flash_decoding"]{b=b, h=hq, n=nmax, d=hd, hkv=hkv, page=page, pages=pages,
     positions=true, typical=typical, splits=splits}, {Q=q, K=k, V=v, Pos=pos, Table=table, O=a})
   s:call("out", ex.gemm{m=b, n=d, k=hq * hd, residual=true, squares=inner and BLOCK or nil}, {A=a, B=wo, R=x, C=y1, S=y1s})
-  s:call("gate", ex.rmsnorm_swiglu{m=b, n=f, k=d, sums=inner and sums or nil}, {X=y1, G=wg, U=wu, S=y1s, C=h})
+  s:call("gate", ex.rmsnorm_swiglu{m=b, n=f, k=d, eps=eps, sums=inner and sums or nil}, {X=y1, G=wg, U=wu, S=y1s, C=h})
   s:call("down", ex.gemm{m=b, n=d, k=f, residual=true, squares=chained and BLOCK or nil}, {A=h, B=wd, R=y1, C=y, S=ys})
 end)

@@ -22,7 +22,7 @@ end
 local function normalised(x)
   local square, y = 0, {}
   for _, e in ipairs(x) do square = square + e * e end
-  for i, e in ipairs(x) do y[i] = e / sqrt(square / #x + 1e-6) end
+  for i, e in ipairs(x) do y[i] = e / sqrt(square / #x + 1e-5) end
   return y
 end
 

@@ -255,7 +255,8 @@ def llama(b, m, n, decode):
     def compute(t):
         return function({**t, **{name: t[name].clone() for name in ("K", "V") if name in t}}, plain_attention)
     name = f"llama3 decode {b} x 1 at {n}" if decode else f"llama3 {b} x {m}"
-    ours = ("llama3_decode", dict(b=b, nmax=CACHE, typical=n), step_inputs(b, n)) if decode else \
+    parts_of_keys = 1 if n < 128 else 16 if b < 8 else 4  # so many that there are tiles for all multiprocessors
+    ours = ("llama3_decode", dict(b=b, nmax=CACHE, typical=n, splits=parts_of_keys), step_inputs(b, n)) if decode else \
         ("llama3_layer", dict(b=b, m=m), prefill_inputs(b, m))
     Layer(name, "llama3 decode" if decode else "llama3", make, function, parts, sum(products.values()) + attention,
           2 * sum(weights.values()) + rows(2 * D) + (cache if decode else 0), ways, compute, ours)

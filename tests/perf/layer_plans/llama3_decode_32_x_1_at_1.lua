@@ -1,0 +1,156 @@
+-- millrace 0.1.0: plan of sequence llama3_decode for h200
+local mr = require "millrace"
+local seq = ... or mr.examples.llama3_decode{b=32, nmax=8192, splits=1, typical=1}
+local device = mr.device "h200"
+local sp = mr.sequence_plan(seq, device)
+do
+  local plan = mr.plan(seq:program("qkv"):graph{tile={b=32, h=1, half=32, k=256}}, device)
+  plan:split("b", 2)
+  plan:lane("p0", {warps=1})
+  plan:lane("c0", {warps=4})
+  plan:lane("c1", {warps=4})
+  plan:lane("w0", {warps=1})
+  plan:buffers{x=4, w=4}
+  plan:grid{raster="rows", group=8}
+  plan:launch{ready={"W", "Cos", "Sin", "Pos"}}
+  plan:append("load_x", {seu="tma", lane="p0"})
+  plan:append("load_cos", {seu="tma", lane="p0"})
+  plan:append("load_sin", {seu="tma", lane="p0"})
+  plan:append("load_pos", {seu="tma", lane="p0"})
+  plan:append("squares.0", {seu="cuda", lane="c0"})
+  plan:append("mma.0", {seu="mma_sync", lane="c0"})
+  plan:append("rotate.0", {seu="cuda", lane="c0"})
+  plan:append("store_q.0", {seu="cuda", lane="c0"})
+  plan:append("store_k.0", {seu="cuda", lane="c0"})
+  plan:append("store_v.0", {seu="cuda", lane="c0"})
+  plan:append("squares.1", {seu="cuda", lane="c1"})
+  plan:append("mma.1", {seu="mma_sync", lane="c1"})
+  plan:append("rotate.1", {seu="cuda", lane="c1"})
+  plan:append("store_q.1", {seu="cuda", lane="c1"})
+  plan:append("store_k.1", {seu="cuda", lane="c1"})
+  plan:append("store_v.1", {seu="cuda", lane="c1"})
+  plan:append("load_w", {seu="tma", lane="w0"})
+  plan:wait("load_x", {"mma.0", "mma.1"})
+  plan:wait("load_w", {"mma.0", "mma.1"})
+  plan:wait("squares.0", {"load_x"})
+  plan:wait("squares.1", {"load_x"})
+  plan:wait("mma.0", {"load_w"})
+  plan:wait("mma.1", {"load_w"})
+  plan:wait("rotate.0", {"load_sin", "load_cos"})
+  plan:wait("rotate.1", {"load_sin", "load_cos"})
+  plan:wait("store_k.0", {"load_pos"})
+  plan:wait("store_k.1", {"load_pos"})
+  sp:use("qkv", plan)
+end
+do
+  local plan = mr.plan(seq:program("attend"):graph{tile={d=128, g=4, key=32}}, device)
+  plan:lane("p0", {warps=1})
+  plan:lane("c0", {warps=4, replicas=3})
+  plan:buffers{q=2, k=7, v=6, mx_2=4, part=4, l_2=4}
+  plan:grid{raster="rows", group=8, longest_first=true, section=528}
+  plan:append("load_q", {seu="tma", lane="p0"})
+  plan:append("load_k", {seu="tma", lane="p0"})
+  plan:append("load_v", {seu="tma", lane="p0"})
+  plan:append("load_mx", {seu="tma", lane="p0"})
+  plan:append("load_l", {seu="tma", lane="p0"})
+  plan:append("load_part", {seu="tma", lane="p0"})
+  plan:append("mma_qk", {seu="tensor", lane="c0"})
+  plan:append("softmax", {seu="cuda", lane="c0"})
+  plan:append("rescale", {seu="cuda", lane="c0"})
+  plan:append("mma_pv", {seu="tensor", lane="c0"})
+  plan:append("ew2", {seu="cuda", lane="c0"})
+  plan:append("store_part", {seu="tma", lane="c0"})
+  plan:append("ew3", {seu="cuda", lane="c0"})
+  plan:append("store_mx", {seu="tma", lane="c0"})
+  plan:append("ew4", {seu="cuda", lane="c0"})
+  plan:append("store_l", {seu="tma", lane="c0"})
+  plan:append("combine", {seu="cuda", lane="c0"})
+  plan:append("store_o", {seu="tma", lane="c0"})
+  plan:wait("load_q", {"load_q", "mma_qk"})
+  plan:wait("mma_qk", {"load_q", "load_k"})
+  plan:wait("softmax", {"mma_qk"})
+  plan:wait("load_v", {"mma_pv"})
+  plan:wait("mma_pv", {"load_v"})
+  plan:wait("ew2", {"mma_pv", "store_part"})
+  plan:wait("ew3", {"store_mx"})
+  plan:wait("ew4", {"store_l"})
+  plan:wait("load_mx", {"combine"})
+  plan:wait("combine", {"load_mx", "load_part", "load_l", "store_o"})
+  sp:use("attend", plan)
+end
+do
+  local plan = mr.plan(seq:program("out"):graph{tile={block=1, col=32, k=256, m=32}}, device)
+  plan:swap("mma")
+  plan:lane("p0", {warps=1})
+  plan:lane("c0", {warps=4})
+  plan:lane("w0", {warps=1})
+  plan:buffers{b=6, a=6}
+  plan:grid{raster="rows", group=8}
+  plan:launch{ready={"B"}}
+  plan:append("load_a", {seu="tma", lane="p0"})
+  plan:append("load_r", {seu="tma", lane="p0"})
+  plan:append("mma", {seu="mma_sync", lane="c0"})
+  plan:append("epilogue", {seu="cuda", lane="c0"})
+  plan:append("store_c", {seu="tma", lane="c0"})
+  plan:append("store_s", {seu="tma", lane="c0"})
+  plan:append("load_b", {seu="tma", lane="w0"})
+  plan:wait("load_a", {"mma"})
+  plan:wait("load_b", {"mma"})
+  plan:wait("mma", {"load_b", "load_a"})
+  plan:wait("epilogue", {"load_r", "store_c", "store_s"})
+  sp:use("out", plan)
+end
+do
+  local plan = mr.plan(seq:program("gate"):graph{tile={k=256, m=32, n=32}}, device)
+  plan:lane("p0", {warps=1})
+  plan:lane("p1", {warps=1})
+  plan:lane("c0", {warps=4, replicas=2})
+  plan:lane("w0", {warps=1})
+  plan:buffers{x=3, g=3, u=3, s=2}
+  plan:grid{raster="rows", group=8, dynamic=true}
+  plan:launch{ready={"G", "U"}}
+  plan:append("load_x", {seu="tma", lane="p0"})
+  plan:append("load_s", {seu="tma", lane="p0"})
+  plan:append("mma_g", {seu="tensor", lane="c0"})
+  plan:append("mma_u", {seu="tensor", lane="c0"})
+  plan:append("gate", {seu="cuda", lane="c0"})
+  plan:append("store_c", {seu="tma", lane="c0"})
+  plan:append("load_g", {seu="tma", lane="w0"})
+  plan:append("load_u", {seu="tma", lane="w0"})
+  plan:wait("load_x", {"mma_u"})
+  plan:wait("load_g", {"mma_g"})
+  plan:wait("load_u", {"mma_u"})
+  plan:wait("mma_g", {"load_x", "load_g"})
+  plan:wait("mma_u", {"load_u"})
+  plan:wait("gate", {"mma_u", "load_s", "store_c"})
+  sp:use("gate", plan)
+end
+do
+  local plan = mr.plan(seq:program("down"):graph{tile={k=192, m=32, n=32}}, device)
+  plan:lane("p0", {warps=1})
+  plan:lane("p1", {warps=1})
+  plan:lane("c0", {warps=4})
+  plan:lane("w0", {warps=1})
+  plan:buffers{a=6, b=6}
+  plan:grid{raster="rows", group=8}
+  plan:launch{ready={"B"}}
+  plan:append("load_a", {seu="tma", lane="p0"})
+  plan:append("load_r", {seu="tma", lane="p0"})
+  plan:append("mma", {seu="tensor", lane="c0"})
+  plan:append("epilogue", {seu="cuda", lane="c0"})
+  plan:append("store_c", {seu="cuda", lane="c0"})
+  plan:append("load_b", {seu="tma", lane="w0"})
+  plan:wait("load_a", {"mma"})
+  plan:wait("load_b", {"mma"})
+  plan:wait("mma", {"load_a", "load_b"})
+  plan:wait("epilogue", {"mma", "load_r"})
+  sp:use("down", plan)
+end
+sp:order{"qkv", "attend", "out", "gate", "down"}
+sp:launch("qkv", {stream=0, early=false})
+sp:launch("attend", {stream=0, early=true})
+sp:launch("out", {stream=0, early=true})
+sp:launch("gate", {stream=0, early=true})
+sp:launch("down", {stream=0, early=true})
+sp:arena({["q"]=524288, ["a"]=786432, ["h"]=0, ["y1"]=1048576, ["y1s"]=1310720, ["attend.Mx"]=1048576, ["attend.L"]=1052672, ["attend.Part"]=0}, {bytes=1327104})
+return sp
