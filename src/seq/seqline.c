@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "plan/phases.h"
+#include "sim/follow.h"
 #include "sim/traffic.h"
 #include "target/target.h"
 
@@ -74,10 +75,19 @@ static double launch_seconds(const struct plan *p)
 	return p->device->launch_seconds * phases_launched(p, target_of(p->device));
 }
 
-/* Seconds from the end of what a kernel waits for to its start. */
-static double start_seconds(const struct seqplan *p, int call)
+/* Seconds from the end of what a kernel waits for to its start; less what its loads ahead of that save. */
+static double start_seconds(struct seqline *l, const struct seq_span *s)
 {
-	return p->launches[call].plan->device->launch_seconds;
+	const struct timeline *front = NULL;
+	struct follow f;
+
+	for (int i = 0; i < l->n; i++)
+		if (l->spans[i].call == s->after)
+			front = l->spans[i].timeline;
+	if (!front)
+		return s->timeline->plan->device->launch_seconds;
+	sim_follow(&l->arena, front, s->timeline, l->plan->launches[s->call].early, &f);
+	return fmax(f.start - f.saved, 0);
 }
 
 /* Seconds that the blocks of a call run if they are alone, at the clock of the complete sequence. */
@@ -103,7 +113,7 @@ static double common_clock(const struct seqline *l, double *watts)
 		for (int k = 0; k < EFFORT_KINDS; k++)
 			sum.of[k] += t->effort.of[k];
 		cycles += (double)t->cycles;
-		launches += start_seconds(l->plan, l->spans[i].call) + launch_seconds(t->plan) - d->launch_seconds;
+		launches += launch_seconds(t->plan);
 	}
 	return device_clock(d, &sum, cycles, launches, watts);
 }
@@ -154,7 +164,7 @@ static double start(struct seqline *l, const bool *ended, bool *started, struct 
 
 		if (started[i] || !may_start(l, i, ended, &s->launch, &s->after))
 			continue;
-		s->begin = s->launch + start_seconds(l->plan, s->call);
+		s->begin = s->launch + start_seconds(l, s);
 		if (s->begin > now) {
 			next = fmin(next, s->begin);
 			continue;
