@@ -108,7 +108,7 @@ local signatures = {
   swap = {tasks}, window = {[0] = tasks},
   cut = {buffers}, place = {["*"] = buffers},            -- deprecated names
   alias = {["*"] = buffers},
-  grid = {raster = one_of("rows", "columns")},
+  grid = {raster = one_of("rows", "columns")}, launch = {next = one_of("auto", "start", "loaded", "end")},
   compile = {target = one_of("cuda", "hip", "host"), [0] = passes "optional"},
   kernel = {target = one_of("cuda", "hip", "host"), after = passes "tree"},
   print = {by = one_of("lane", "seu")}, text = {by = one_of("lane", "seu")},
