@@ -14,7 +14,7 @@
 --          scale    of the scores (1 / sqrt(d)); positive
 --          nmax     rows that K and V have for each head, as caches do; at least n (n)
 --          o        axis order of O in memory: "bhmd" (default), or "bmhd", which a product of rows takes
---          dtype    of all tensors ("bf16")
+--          dtype    of all tensors ("bf16") but L, which lse=true adds: logarithms of the softmax's sums, f32, for attention_backward
 -- A query that sees no key at all gets zeros.
 local mr = require "millrace"
 local max, exp2, where, rowmax, rowsum = mr.max, mr.exp2, mr.where, mr.rowmax, mr.rowsum
@@ -27,7 +27,7 @@ return mr.program("flash_attention", function(p)
   local dtype = p.dtype or "bf16"
   local scale = p:option("scale", "number", 1 / math.sqrt(d.size))
   local softcap, window = p:option("softcap", "number"), p:option("window", "integer")
-  local causal = p:option("causal", "boolean")
+  local causal, lse = p:option("causal", "boolean"), p:option("lse", "boolean")
   p:check(h.size % hkv.size == 0, "hkv must divide h")
   p:check(scale > 0, "scale must be positive")
   p:check(not softcap or softcap > 0, "softcap must be positive")
@@ -38,7 +38,7 @@ return mr.program("flash_attention", function(p)
   p:check(not rows or rows >= n.size, "nmax must be at least n")
   local keys = rows and rows > n.size and p:axis("nmax", rows) or n
   local Q, O = p:input("Q", {b, h, m, d}), p:output("O", p:check(order, 'o must be "bhmd" or "bmhd"'))
-  local K, V = p:input("K", {b, hkv, keys, d}), p:input("V", {b, hkv, keys, d})
+  local K, V, L = p:input("K", {b, hkv, keys, d}), p:input("V", {b, hkv, keys, d}), lse and p:output("L", {b, h, m}, "f32")
   p:batch(b, h)                                         -- one tile is one batch and one head
 
   local head = h // (h.size // hkv.size)
@@ -68,7 +68,11 @@ return mr.program("flash_attention", function(p)
     p:task("rescale", function() o:set(o * alpha) end)
     o:add(p:mma("mma_pv", pr, p:load("load_v", V, {b, head, n, d})))
   end)
-  O:store("store_o", p:task("normalise", function()
-    return (o * (1 / (blind and where(l:eq(0), 1, l) or l))):to(dtype)
-  end))
+  local out, sums = p:task("normalise", function()
+    local by = blind and where(l:eq(0), 1, l) or l
+    local top = lse and (blind and where(mx:eq(-math.huge), 0, mx) or mx)
+    return (o * (1 / by)):to(dtype), lse and top * (softcap or scale) + mr.log(by) or nil
+  end)
+  O:store("store_o", out)
+  if lse then L:store("store_l", sums) end
 end)

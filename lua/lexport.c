@@ -5,16 +5,10 @@
 
 #include "run/export.h"
 
-/* core.export(kernel, dir, name or nil) -> list of the paths written */
-static int export_l(lua_State *L)
+/* Raises unless it can be files. */
+static const struct built *check_exportable(lua_State *L, int idx)
 {
-	const char *dir = check_text(L, 2, "export", "folder");
-	const char *name = lua_isnoneornil(L, 3) ? NULL : check_text(L, 3, "export", "name");
-	const struct built *b = check_built(L, 1, "export");
-	struct export_set set;
-	char *path, *end;
-	struct arena *a;
-	struct err e;
+	const struct built *b = check_built(L, idx, "export");
 
 	if (b->traced)
 		throw_msg(L, "export: a traced kernel needs memory for its stamps: export the kernel that was traced");
@@ -31,6 +25,40 @@ static int export_l(lua_State *L)
 					"export: input '%s' is given by addresses, which needs sizes that are known now, and that of '%s' "
 					"is known at launch", b->graph->program->tensors.v[i].name,
 						b->graph->program->axes.v[k].name);
+	return b;
+}
+
+/* The pairs of lists, {NAME, NAME, ...} at idx. */
+static void add_pairs(lua_State *L, int idx, bool gradient, struct arena *a, struct export_torch_kernel *x,
+	struct export_meaning *pairs)
+{
+	for (lua_Integer i = 1; i < (lua_Integer)lua_rawlen(L, idx); i += 2) {
+		lua_rawgeti(L, idx, i);
+		lua_rawgeti(L, idx, i + 1);
+		pairs[x->npairs++] = (struct export_meaning){ arena_strdup(a, lua_tostring(L, -2)),
+			arena_strdup(a, lua_tostring(L, -1)), gradient };
+		lua_pop(L, 2);
+	}
+}
+
+/* core.export(kernel, dir, name or nil[, true[, backward[, gradients, saved]]]) -> list of the paths written. With true: as a
+ * PyTorch operator; backward: the kernel of its gradients; the lists: pairs of names, one behind the other. */
+static int export_l(lua_State *L)
+{
+	const char *dir = check_text(L, 2, "export", "folder");
+	const char *name = lua_isnoneornil(L, 3) ? NULL : check_text(L, 3, "export", "name");
+	const struct built *b = check_exportable(L, 1);
+	struct export_torch_kernel torch = { .kernel = b,
+		.backward = lua_isnoneornil(L, 5) ? NULL : check_exportable(L, 5) };
+	struct export_meaning *pairs;
+	struct export_set set;
+	char *path, *end;
+	struct arena *a;
+	struct err e;
+
+	lua_settop(L, 7);
+	if (lua_toboolean(L, 4) && (b->backend == BACKEND_HOST || (torch.backward && torch.backward->backend != b->backend)))
+		throw_msg(L, "export: a PyTorch operator is made of kernels for the GPU, of one target");
 	if (!*dir)
 		throw_msg(L, "export: the folder has no name; \".\" is this one");
 	if (name && !*name)
@@ -39,7 +67,14 @@ static int export_l(lua_State *L)
 	enter(L);
 	for (end = path = arena_strdup(a, dir), end += strlen(path); end > path + 1 && end[-1] == '/';)
 		*--end = '\0';
-	if (b->backend == BACKEND_HOST)
+	torch.pairs = pairs = ARENA_ARRAY(a, lua_rawlen(L, 6) + lua_rawlen(L, 7) + 1, struct export_meaning);
+	if (torch.backward) {
+		add_pairs(L, 6, true, a, &torch, pairs);
+		add_pairs(L, 7, false, a, &torch, pairs);
+	}
+	if (lua_toboolean(L, 4))
+		raise_if(L, export_gpu_torch(&torch, name, a, &set, &e), &e);
+	else if (b->backend == BACKEND_HOST)
 		export_host(b, name, a, &set);
 	else if (export_gpu(b, name, a, &set, &e))
 		throw_err(L, &e);

@@ -189,14 +189,37 @@ end
 -- How names of single files end that somebody may take the folder for.
 local file_endings <const> = {cu = true, cuh = true, c = true, h = true, hip = true, cpp = true, py = true, so = true, cubin = true, ptx = true}
 
+-- {X = "Y"} of an option as {"X", "Y"}, in the order of the alphabet.
+local function names_of(o, key)
+  local list = {}
+  expect(o[key] == nil or type(o[key]) == "table", "export", key .. ": table of names", o[key])
+  for of, is in pairs(o[key] or {}) do
+    if type(of) ~= "string" or type(is) ~= "string" then
+      raise(("export: %s are names of tensors by names, got %s = %s"):format(key, show(of), show(is)))
+    end
+    list[#list + 1] = of
+  end
+  table.sort(list)
+  for i = #list, 1, -1 do table.insert(list, i + 1, o[key][list[i]]) end
+  return list
+end
+
 local function export(k, dir, given)
   check_kernel(k, "export")
   if type(dir) == "string" and file_endings[dir:match "%.(%w+)$" or ""] and core.file_kind(dir) ~= "folder" then
     raise(("export: %s would be a folder, as a kernel is several files: name one, as in k:export(%q); k.source is the text of the kernel alone")
       :format(show(dir), (dir:gsub("%.%w+$", ""))))
   end
-  local o = options(given, "export", "name")
-  return core.export(k, dir, o.name)
+  local o = options(given, "export", "name", "torch", "backward", "gradients", "saved")
+  expect(o.torch == nil or type(o.torch) == "boolean", "export", "torch: true or false", o.torch)
+  for _, key in ipairs{"backward", "gradients", "saved"} do
+    if o[key] ~= nil and not (key == "backward" and o.torch or key ~= "backward" and o.backward) then
+      raise(("export: %s= goes with %s"):format(key, key == "backward" and "torch=true" or "backward="))
+    end
+  end
+  if not o.torch then return core.export(k, dir, o.name) end
+  if o.backward ~= nil then check_kernel(o.backward, "export") end
+  return core.export(k, dir, o.name, true, o.backward, names_of(o, "gradients"), names_of(o, "saved"))
 end
 
 -- The option target=, by default the one that prints for the plan's device.

@@ -24,6 +24,18 @@ struct export_set {
  * in `a`. ERR_INPUT for a kernel without binaries. */
 NODISCARD enum err_code export_gpu(const struct built *b, const char *name, struct arena *a,
 	struct export_set *out, struct err *e);
+/* The same as a package of a PyTorch operator (export_torch.h). */
+struct export_torch_kernel {
+	const struct built *kernel, *backward;	/* of the gradients; NULL: there is none */
+	/* What the backward kernel's tensors are, where their names do not say it (struct torch_backward). */
+	const struct export_meaning {
+		const char *of, *is;
+		bool gradient;		/* `of` is the gradient of `is`; else it is `is` */
+	} *pairs;
+	int npairs;
+};
+NODISCARD enum err_code export_gpu_torch(const struct export_torch_kernel *x, const char *name, struct arena *a,
+	struct export_set *out, struct err *e);
 void export_host(const struct built *b, const char *name, struct arena *a, struct export_set *out);
 
 /* Do the exported launchers of a kernel have two functions, of which one launches it while what is in front of it in the stream runs, and

@@ -1,5 +1,5 @@
 /* A kernel for the GPU as files: the tables of the launcher and of the Python module. */
-#include "run/export_kit.h"
+#include "run/export_torch.h"
 
 #include <stdio.h>
 
@@ -20,19 +20,12 @@ static const struct export_names hip_names = { ".hip", ".co", (const char *const
 	{ "a CUDA graph", "a HIP graph" }, { "one CUDA device", "one GPU" }, { "a CUDA device", "a GPU" },
 	{ NULL, NULL } } };
 
-/* tensors ------------------------------------------------------------------ */
-
-static const char *torch_type(enum dtype t)
+const struct export_names *export_names_of(bool hip)
 {
-	static const char *const types[DT_COUNT] = {
-		[DT_F64] = "torch.float64", [DT_F32] = "torch.float32", [DT_TF32] = "torch.float32",
-		[DT_F16] = "torch.float16", [DT_BF16] = "torch.bfloat16", [DT_E4M3] = "torch.float8_e4m3fn",
-		[DT_E5M2] = "torch.float8_e5m2", [DT_I32] = "torch.int32", [DT_I8] = "torch.int8",
-		[DT_E8M0] = "torch.float8_e8m0fnu", [DT_U8] = "torch.uint8", [DT_BOOL] = "torch.bool",
-	};
-
-	return types[t] ? types[t] : "torch.uint8";	/* two elements a byte */
+	return hip ? &hip_names : &cuda_names;
 }
+
+/* tensors ------------------------------------------------------------------ */
 
 /* "(4096, 64)", from dimension `first` on. Two 4-bit elements are a byte; if rows end within a byte, the tensor is
  * flat. */
@@ -68,7 +61,7 @@ static const char *python_tensors(const struct export_kit *k, int first, int n)
 			buf_printf(&b, "\n    Tensor(\"%s\", (%lld,), torch.int64),", t->name,
 				(long long)k->p->axes.v[t->dim[0]].size);
 		else
-			buf_printf(&b, "\n    Tensor(\"%s\", %s, %s),", t->name,
+			buf_printf(&b, "\n    Tensor(\"%s\", %s, torch.%s),", t->name,
 				python_shape(k, k->tensors[i], 0), torch_type(t->element));
 	}
 	if (n)
@@ -125,12 +118,12 @@ static void python_words(struct export_kit *k)
 		const struct tensor *t = &k->p->tensors.v[k->tensors[i]];
 		const char *name = export_python_name(k->a, t->name);
 
-		buf_printf(&shapes, "%s    %s  %-20s %s  %s", i ? "\n" : "", i < k->ninputs ? "in " : "out", name,
+		buf_printf(&shapes, "%s    %s  %-20s torch.%s  %s", i ? "\n" : "", i < k->ninputs ? "in " : "out", name,
 			torch_type(t->element), export_shape(k, k->tensors[i]));
 		if (i < k->ninputs) {
 			buf_printf(&parameters, "%s%s", i ? ", " : "", name);
 			buf_printf(&tuple, "%s%s", i ? ", " : "", !t->by_address ? name :
-				arena_strf(k->a, "_addresses(\"%s\", %s, %lld, %s, %s)", t->name, name,
+				arena_strf(k->a, "_addresses(\"%s\", %s, %lld, %s, torch.%s)", t->name, name,
 				(long long)k->p->axes.v[t->dim[0]].size, python_shape(k, k->tensors[i], 1),
 					torch_type(t->element)));
 			by_address |= t->by_address;
@@ -432,36 +425,140 @@ static void c_words(struct export_kit *k, const struct export_tables *t)
 
 /* all ---------------------------------------------------------------------- */
 
-enum err_code export_gpu(const struct built *b, const char *name, struct arena *a,
-	struct export_set *out, struct err *e)
+/* Everything but the Python module: to `folder`, which ends with '/' or is empty. binaries: as files, too. */
+static enum err_code put_files(struct export_kit *k, const struct built *b, const char *folder, bool binaries,
+	struct buf *python, struct err *e)
 {
-	struct export_tables t = { buf_new(a), buf_new(a), buf_new(a), "\n", 0 };
-	struct buf python = buf_new(a);
-	struct export_kit k;
+	struct export_tables t = { buf_new(k->a), buf_new(k->a), buf_new(k->a), "\n", 0 };
 
-	export_begin(&k, b, name, a, out);
-	k.names = k.hip ? &hip_names : &cuda_names;
-	TRY(check_packed(&k, e));
+	k->names = export_names_of(k->hip);
+	TRY(check_packed(k, e));
 	for (int i = 0; i < b->nphases; i++) {
 		const struct built_phase *p = &b->phases[i];
+		const char *stem = arena_strf(k->a, "%s%s", folder, export_stem(k, i));
 
 		if (!p->binary.cubin_bytes)
 			return err_set(e, ERR_INPUT, NOWHERE, "export: this kernel is text alone; "
 				"compile it without text=true");
-		put_phase(&k, p, i, &t, &python);
-		export_add(&k, arena_strf(a, "%s%s", export_stem(&k, i), k.names->source), p->source.text.text,
-			p->source.text.len);
-		export_add(&k, arena_strf(a, "%s%s", export_stem(&k, i), k.names->binary), p->binary.cubin,
-			p->binary.cubin_bytes);
+		put_phase(k, p, i, &t, python);
+		export_add(k, arena_strf(k->a, "%s%s", stem, k->names->source), p->source.text.text, p->source.text.len);
+		if (binaries)
+			export_add(k, arena_strf(k->a, "%s%s", stem, k->names->binary), p->binary.cubin,
+				p->binary.cubin_bytes);
 	}
-	export_integer(&k, "FLOPS", (int64_t)graph_flops(b->graph));
-	export_integer(&k, "BYTES", (int64_t)graph_bytes(b->graph));
-	export_word(&k, "PHASES", python.text);
-	export_size_words(&k);
-	python_words(&k);
-	c_words(&k, &t);
-	export_fill(&k, arena_strf(a, "%s.h", k.name), "launcher.h");
-	export_fill(&k, arena_strf(a, "%s.c", k.name), "launcher.c");
+	export_integer(k, "FLOPS", (int64_t)graph_flops(b->graph));
+	export_integer(k, "BYTES", (int64_t)graph_bytes(b->graph));
+	export_word(k, "PHASES", python->text);
+	export_size_words(k);
+	python_words(k);
+	c_words(k, &t);
+	export_fill(k, arena_strf(k->a, "%s%s.h", folder, k->name), "launcher.h");
+	export_fill(k, arena_strf(k->a, "%s%s.c", folder, k->name), "launcher.c");
+	return OK;
+}
+
+enum err_code export_gpu(const struct built *b, const char *name, struct arena *a,
+	struct export_set *out, struct err *e)
+{
+	struct buf python = buf_new(a);
+	struct export_kit k;
+
+	export_begin(&k, b, name, a, out);
+	TRY(put_files(&k, b, "", true, &python, e));
 	export_fill(&k, arena_strf(a, "%s.py", k.name), "loader.py");
 	return OK;
+}
+
+/* a PyTorch operator ------------------------------------------------------- */
+
+static void describe_tensor(const struct export_kit *k, const int *number, int tensor, bool output, struct torch_tensor *out)
+{
+	const struct tensor *t = &k->p->tensors.v[tensor];
+	bool packed = dtype_bits(t->element) < 8;
+
+	*out = (struct torch_tensor){ .name = export_python_name(k->a, t->name), .role = output ? TORCH_OUTPUT : TORCH_INPUT,
+		.type = t->by_address ? "int64" : torch_type(t->element), .rank = t->by_address ? 1 : t->rank };
+	if (packed && (!t->rank || k->p->axes.v[tensor_declared_axis(t, t->rank - 1)].size % 2)) {
+		out->rank = 1;		/* rows end within a byte */
+		out->dims[0] = (struct torch_dimension){ export_bytes(k, tensor), NONE };
+		return;
+	}
+	for (int d = 0; d < out->rank; d++) {
+		int size = k->size_of[t->dim[d]];
+		int64_t known = k->p->axes.v[tensor_declared_axis(t, d)].size / (packed && d == t->rank - 1 ? 2 : 1);
+
+		out->dims[d] = (struct torch_dimension){ size == NONE ? known : 0, size == NONE ? NONE : number[size] };
+	}
+}
+
+static void describe(const struct export_kit *k, struct torch_operator *out)
+{
+	int number[AXES_MAX];		/* of the operator's sizes, by size of the program */
+
+	*out = (struct torch_operator){ .name = k->name, .arch = k->arch, .hip = k->hip,
+		.about = arena_strf(k->a, "%s from a plan for %s", k->p->name, k->plan->device->name) };
+	for (int i = 0; i < k->nsizes; i++) {
+		const struct axis *x = &k->p->axes.v[k->sizes[i]];
+
+		if (x->like != NONE) {
+			number[i] = number[k->size_of[x->like]];
+			continue;
+		}
+		number[i] = out->sizes.n;
+		VEC_PUSH(k->a, &out->sizes, ((struct torch_size){ export_python_name(k->a, x->name), x->size, x->multiple }));
+	}
+	for (int i = 0; i < k->ninputs + k->noutputs; i++) {
+		struct torch_tensor t;
+
+		describe_tensor(k, number, k->tensors[i], i >= k->ninputs, &t);
+		VEC_PUSH(k->a, &out->tensors, t);
+	}
+	for (int i = k->ninputs + k->noutputs; i < k->ntensors; i++) {
+		struct torch_temporary t = { .known = known_bytes(k, k->tensors[i]) };
+		uint64_t bits;
+
+		(void)export_product(k, k->tensors[i], ~0u, 1, &bits);
+		for (int s = 0; s < k->nsizes; s++)
+			t.times[number[s]] += bits >> s & 1;	/* several may be like one */
+		VEC_PUSH(k->a, &out->temporaries, t);
+	}
+	VEC_PUSH(k->a, &out->sources, arena_strf(k->a, "%s.c", k->name));
+}
+
+/* Add the launcher of a kernel to the package's folder. */
+static enum err_code put_operator(const struct built *b, const char *name, const char *folder, struct arena *a,
+	struct export_set *out, struct torch_operator *op, struct err *e)
+{
+	struct buf python = buf_new(a);
+	struct export_set files;
+	struct export_kit k;
+
+	export_begin(&k, b, name, a, &files);
+	TRY(put_files(&k, b, folder ? folder : arena_strf(a, "%s/", k.name), false, &python, e));
+	describe(&k, op);
+	for (int i = 0; i < files.files.n; i++)
+		VEC_PUSH(a, &out->files, files.files.v[i]);
+	return OK;
+}
+
+enum err_code export_gpu_torch(const struct export_torch_kernel *x, const char *name, struct arena *a, struct export_set *out,
+	struct err *e)
+{
+	struct torch_operator op, gradient;
+	struct torch_backward backward = { .op = &gradient };
+
+	*out = (struct export_set){ .files = { 0 } };
+	TRY(put_operator(x->kernel, name, NULL, a, out, &op, e));
+	if (!x->backward)
+		return export_torch(&op, NULL, a, out, e);
+	TRY(put_operator(x->backward, arena_strf(a, "%s_backward", op.name), arena_strf(a, "%s/", op.name), a, out, &gradient, e));
+	for (int i = 0; i < x->npairs; i++) {
+		struct torch_pair pair = { export_python_name(a, x->pairs[i].of), export_python_name(a, x->pairs[i].is) };
+
+		if (x->pairs[i].gradient)
+			VEC_PUSH(a, &backward.gradients, pair);
+		else
+			VEC_PUSH(a, &backward.saved, pair);
+	}
+	return export_torch(&op, &backward, a, out, e);
 }

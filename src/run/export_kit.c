@@ -229,13 +229,15 @@ const char *export_named(const struct export_kit *k, const char *text)
 /* If a line's condition is at s, its length, and whether it holds; else 0. */
 static size_t condition_at(const struct export_kit *k, const char *s, bool *holds)
 {
+	bool dynamic = k->plan && k->plan->grid.dynamic, chiplets = k->plan && k->plan->grid.chiplets > 1;
 	bool temps = k->ntensors > k->ninputs + k->noutputs;
 	const struct { const char *word; bool holds; } conditions[] = { { "@ANY@", k->nsizes > 0 },
 		{ "@FIXED@", !k->nsizes }, { "@CUDA@", k->names && !k->hip }, { "@HIP@", k->hip },
 		{ "@EARLY@", k->early }, { "@LATE@", !k->early }, { "@BETWEEN@", temps }, { "@WRAPPED@", temps || k->early },
-		{ "@PLAIN@", !temps && !k->early }, { "@COUNTED@", k->plan->grid.dynamic },
-		{ "@UNCOUNTED@", !k->plan->grid.dynamic }, { "@TABLED@", !k->nsizes && !k->plan->grid.dynamic },
-		{ "@CHIPLETS@", k->plan->grid.chiplets > 1 }, { "@ROUND@", k->plan->grid.chiplets <= 1 } };
+		{ "@PLAIN@", !temps && !k->early }, { "@COUNTED@", dynamic },
+		{ "@UNCOUNTED@", !dynamic }, { "@TABLED@", !k->nsizes && !dynamic },
+		{ "@CHIPLETS@", chiplets }, { "@ROUND@", !chiplets },
+		{ "@GRADIENT@", k->gradient }, { "@WITHOUT@", !k->gradient } };
 
 	for (int i = 0; i < LEN(conditions); i++) {
 		*holds = conditions[i].holds;

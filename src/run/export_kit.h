@@ -28,11 +28,12 @@ struct export_names {
 /* An export in progress. */
 struct export_kit {
 	struct arena *a;
-	const struct plan *plan;
+	const struct plan *plan;	/* NULL: none; then words and conditions that say something of it are not used */
 	const char *arch;		/* CUDA, HIP: of the binary */
 	const struct export_names *names;	/* NULL: for the CPU */
 	bool hip;
 	bool early;			/* phases are launched while what is in front of them runs */
+	bool gradient;			/* of a package of PyTorch operators (export_torch.h), which has no plan */
 	const struct program *p;
 	const char *name;		/* an identifier */
 	int *tensors;			/* ids: inputs, outputs, temporaries */
@@ -52,7 +53,8 @@ void export_integer(struct export_kit *k, const char *word, int64_t value);
  * are there if a launch gives sizes, those that begin with @FIXED@ if not; those that begin with @CUDA@ or @HIP@ for that
  * target; @EARLY@ if phases are launched early, @LATE@ if not; @BETWEEN@ if there are temporaries between phases; @WRAPPED@ if
  * there is more than one function that launches, @PLAIN@ if not; @COUNTED@ if blocks take tiles by a counter, @UNCOUNTED@ if not, @TABLED@ if a
- * table has the tiles of each block from the start; @CHIPLETS@ and @ROUND@: as the plan goes over the device. A line may begin
+ * table has the tiles of each block from the start; @CHIPLETS@ and @ROUND@: as the plan goes over the device;
+ * @GRADIENT@ if a PyTorch operator has one, @WITHOUT@ if not. A line may begin
  * with two. */
 void export_add(struct export_kit *k, const char *name, const char *text, size_t len);
 void export_fill(struct export_kit *k, const char *name, const char *template);
@@ -60,6 +62,7 @@ void export_fill(struct export_kit *k, const char *name, const char *template);
 /* "int size_m, int size_n": parameters of a launch; what templates say of its sizes, as words. */
 const char *export_size_parameters(const struct export_kit *k);
 void export_size_words(struct export_kit *k);
+const struct export_names *export_names_of(bool hip);
 /* A text for CUDA, with the names of k->names. */
 const char *export_named(const struct export_kit *k, const char *text);
 /* The text of a template, as it is. */

@@ -352,7 +352,7 @@ local examples <const> = {
   conv2d = {{n = 1, c = 8, h = 8, w = 8, k = 8, r = 3, s = 3}, "stride", "pad", "dtype", "out"},
   dequant_gemm = {{m = 16, n = 16, k = 32}, "wtype", "group", "dtype", "out"},
   flash_attention = {{b = 1, h = 2, m = 16, d = 16}, "n", "hkv", "causal", "window", "softcap",
-    "scale", "nmax", "o", "dtype"},
+    "scale", "nmax", "o", "dtype", "lse"},
   flash_decoding = {{b = 1, h = 2, n = 16, d = 16}, "hkv", "splits", "positions", "typical", "scale", "dtype"},
   gemm = {{m = 16, n = 16, k = 16}, "a", "b", "bias", "activation", "residual", "squares", "dtype", "out"},
   matmul_sum = {{m = 16, n = 16, k = 16}, "dtype", "out"},

@@ -186,6 +186,27 @@ local function flash_attention(z, t, sees)
   return O
 end
 
+-- The logarithms of its sums; 0 of a query that sees no key.
+local function attention_sums(z, t)
+  local n, hkv, scale = z.n or z.m, z.hkv or z.h, z.scale or 1 / sqrt(z.d)
+  local Q, K, L = view(t.Q, z.b, z.h, z.m, z.d), view(t.K, z.b, hkv, n, z.d), {}
+  for b = 0, z.b - 1 do
+    for h = 0, z.h - 1 do
+      for i = 0, z.m - 1 do
+        local sum, at = 0, i + n - z.m
+        for j = 0, n - 1 do
+          local s = 0
+          for x = 0, z.d - 1 do s = s + Q(b, h, i, x) * K(b, h // (z.h // hkv), j, x) end
+          s = z.softcap and z.softcap * tanh(s * scale / z.softcap) or s * scale
+          if (not z.causal or j <= at) and (not z.window or j > at - z.window) then sum = sum + exp(s) end
+        end
+        L[#L + 1] = sum > 0 and math.log(sum) or 0.0
+      end
+    end
+  end
+  return L
+end
+
 -- The gradients of an attention whose sums have the logarithms L, whatever these are: three lists.
 local function attention_gradients(z, t)
   local n, hkv, scale = z.n or z.m, z.hkv or z.h, z.scale or 1 / sqrt(z.d)
@@ -662,6 +683,10 @@ each("flash_attention", {
 }, {{causal = true}, {causal = true, window = 3}, {window = 30}}, map)
 each("flash_attention", {{b = 1, h = 2, m = 20, n = 24, d = 8}},
   {{dtype = "f16"}, {dtype = "f32", causal = true}, {dtype = "f64"}})
+for _, o in ipairs{{}, {causal = true, hkv = 1}, {causal = true, n = 37}, {window = 9, softcap = 1.5}} do
+  check("flash_attention", with({b = 1, h = 2, m = 53, d = 8, lse = true}, o), "L", attention_sums, map)
+  check("flash_attention", with({b = 1, h = 2, m = 53, d = 8, lse = true}, o), "O", flash_attention, map)
+end
 
 each("flash_decoding", {
   {b = 1, h = 4, n = 8, d = 4}, {b = 2, h = 4, n = 64, d = 16}, {b = 2, h = 4, n = 53, d = 19},
