@@ -2,7 +2,7 @@
 
 #include "base/prng.h"
 
-enum { TILES_TRIED = 1 << 13 };
+enum { TILES_TRIED = 1 << 13, BOXES_TRIED = 256 };
 
 /* Numbers where tiles begin at lo[axis]. */
 struct tile_env {
@@ -88,11 +88,51 @@ static enum err_code check_condition(const struct plan *p, const struct role_op 
 		s->name) : OK;
 }
 
-static enum err_code check_body(const struct plan *p, const struct role_body *b, struct err *e)
+/* A box, of a warp, a round and a panel. */
+struct box_env {
+	struct num_env env;
+	int64_t lo[AXES_MAX], panel, round, thread;
+};
+
+static int64_t box_var(const struct num_env *env, enum var v, int of)
+{
+	const struct box_env *x = (const struct box_env *)env;
+
+	return v == VAR_LO ? x->lo[of] : v == VAR_PANEL ? x->panel : v == VAR_ROUND ? x->round : v == VAR_THREAD ? x->thread : 0;
+}
+
+/* The copy engine traps at a box that begins in front of its tensor where it stores: tiles at random, and the first and last ones. */
+static enum err_code check_boxes(const struct role_program *r, const struct plan *p, const struct role_op *o, struct err *e)
+{
+	const struct graph *g = p->graph;
+	const struct role_box *b = &o->u.boxes.boxes.v[0];
+	struct box_env at = { .env.var = box_var };
+	struct prng random = { 1 };
+
+	for (int i = 0; i < BOXES_TRIED; i++) {
+		for (int a = 0; a < g->program->axes.n; a++) {
+			int64_t tiles = extent_tiles(&g->extents, a);
+
+			at.lo[a] = g->extents.tile[a] * (i < 2 ? i * (tiles - 1) : prng_below(&random, (uint32_t)min_i64(tiles, INT32_MAX)));
+		}
+		at.panel = prng_below(&random, (uint32_t)o->u.boxes.panels);
+		at.round = 0;
+		at.thread = i % 4 * r->target->warp;
+		for (int d = 0; d < r->maps.v[o->u.boxes.map].rank; d++)
+			if ((!b->when || num_value(b->when, &at.env)) && num_value(b->corner[d], &at.env) < 0)
+				return err_set(e, ERR_ILLEGAL, g->tasks.v[o->task].loc, "the kernel is wrong: a box that '%s' stores begins in "
+					"front of its tensor", g->tasks.v[o->task].name);
+	}
+	return OK;
+}
+
+static enum err_code check_body(const struct role_program *r, const struct plan *p, const struct role_body *b, struct err *e)
 {
 	for (int i = 0; i < b->v.n; i++) {
 		const struct role_op *o = b->v.v[i];
 
+		if (o->what == DO_STORE_BOXES)
+			TRY(check_boxes(r, p, o, e));
 		if (!role_is_region(o->what))
 			continue;
 		if (o->what == DO_IF && o->u.region.section == SECTION_REACHED) {
@@ -100,8 +140,8 @@ static enum err_code check_body(const struct plan *p, const struct role_body *b,
 				return err_set(e, ERR_ILLEGAL, NOWHERE, "the kernel is wrong: what is left out is no store");
 			TRY(check_condition(p, o, e));
 		}
-		TRY(check_body(p, &o->u.region.body, e));
-		TRY(check_body(p, &o->u.region.other, e));
+		TRY(check_body(r, p, &o->u.region.body, e));
+		TRY(check_body(r, p, &o->u.region.other, e));
 	}
 	return OK;
 }
@@ -109,6 +149,6 @@ static enum err_code check_body(const struct plan *p, const struct role_body *b,
 enum err_code reached_check(const struct role_program *r, const struct plan *p, struct err *e)
 {
 	for (int i = 0; i < r->roles.n; i++)
-		TRY(check_body(p, &r->roles.v[i].body, e));
+		TRY(check_body(r, p, &r->roles.v[i].body, e));
 	return OK;
 }

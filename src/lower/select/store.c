@@ -304,12 +304,31 @@ static void find_corner(struct lowering *c, const struct stask *s, const struct 
 	}
 }
 
+/* Is the box inside of the tensor in the dimensions of which it has one element? Of all indices of these the engine must be given none in
+ * front of a tensor. NULL: always. */
+static const struct num *is_box_inside(struct lowering *c, const struct node *n, const struct shape2 *v, const struct role_box *b)
+{
+	const struct tensor *t = &c->p->tensors.v[n->ref];
+	const struct num *all = NULL;
+
+	for (int d = 0; d < t->rank - 1; d++) {
+		const struct num *at = b->corner[t->rank - 1 - d], *within;
+
+		if (index_uses(&n->index[d], v->row[0]) || !index_may_leave(c, &n->index[d], t->dim[d]))
+			continue;
+		within = NUM2(BOTH, NUM2(GE, at, N(c, 0)), NUM2(LT, at, axis_size(c, t->dim[d])));
+		all = all ? NUM2(BOTH, all, within) : within;
+	}
+	return all;
+}
+
 /* Stores the panels of a batch, from address `from` on. The thread that issues them also waits for them. */
 static void store_batch(struct lowering *c, const struct stask *s, const struct node *n,
 	const struct shape2 *v, const struct outbox *o, const struct num *from, const struct num *when)
 {
 	struct role_op *op = add_op(c, DO_STORE_BOXES);
 	struct role_box b = { .when = when };
+	const struct num *inside;
 
 	op->u.boxes.map = tensor_map(c, s, n, v, buffer_of_node(c, s, n->arg[0]), o->rows, o->panel_cols, o->swizzle);
 	op->u.boxes.ring = o->ring;
@@ -319,6 +338,9 @@ static void store_batch(struct lowering *c, const struct stask *s, const struct 
 	op->u.boxes.adds = n->adds;
 	b.to = o->batch > 1 ? ADD(from, MUL(V(c, VAR_PANEL, NONE), N(c, o->panel_bytes))) : from;
 	find_corner(c, s, n, v, o, &b);
+	inside = is_box_inside(c, n, v, &b);
+	if (inside)
+		b.when = when ? NUM2(BOTH, when, inside) : inside;
 	VEC_PUSH(c->a, &op->u.boxes.boxes, b);
 	add_op(c, DO_STORES_COMMIT)->u.stores.elected = op->u.boxes.elected;
 }
