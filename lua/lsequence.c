@@ -91,10 +91,13 @@ static int sequence_call_l(lua_State *L)
 		lua_pop(L, 5);
 	}
 	enter(L);
-	raise_if(L, sequence_call(s, name, p, given, n, line_of(L, &s->arena), &e), &e);
+	/* Kept first, as that may run out of memory. What a call that fails leaves there, the next one replaces. */
 	lua_getiuservalue(L, 1, SEQ_PROGRAMS);
-	lua_pushvalue(L, 3);
-	lua_rawseti(L, -2, s->calls.n);
+	if (!s->finished) {
+		lua_pushvalue(L, 3);
+		lua_rawseti(L, -2, s->calls.n + 1);
+	}
+	raise_if(L, sequence_call(s, name, p, given, n, line_of(L, &s->arena), &e), &e);
 	return 0;
 }
 
@@ -211,6 +214,7 @@ static int edges_l(lua_State *L)
 
 BOX_GC(seqplan_gc, SEQPLAN_CLASS, seqplan_free)
 
+/* One that is to be edited. */
 static struct seqplan *own_plan(lua_State *L, const char *what)
 {
 	enter(L);
@@ -232,9 +236,51 @@ static int seqplan_new_l(lua_State *L)
 
 	keep(L, -1, SEQPLAN_SEQUENCE, 1);
 	keep(L, -1, SEQPLAN_DEVICE, 2);
-	lua_newtable(L);
+	lua_createtable(L, s->calls.n, 0);		/* with space for all: to keep a plan never runs out of memory */
 	lua_setiuservalue(L, -2, SEQPLAN_PLANS);
 	seqplan_new(&h->mem, s, d, (struct seqplan **)box);
+	return 1;
+}
+
+/* Push a copy of the plan at idx. */
+static struct seqplan *push_copy(lua_State *L, int idx, const char *what)
+{
+	struct host *h = enter(L);
+	const struct seqplan *p = check_seqplan(L, idx, what);
+	int from, to, n = p->s->calls.n;
+	void **box = box_new(L, SEQPLAN_CLASS, 3);
+
+	to = lua_gettop(L);
+	for (int slot = SEQPLAN_SEQUENCE; slot <= SEQPLAN_DEVICE; slot++) {
+		lua_getiuservalue(L, idx, slot);
+		lua_setiuservalue(L, to, slot);
+	}
+	lua_createtable(L, n, 0);
+	lua_getiuservalue(L, idx, SEQPLAN_PLANS);
+	from = lua_gettop(L);
+	for (int i = 1; i <= n; i++) {
+		lua_rawgeti(L, from, i);
+		lua_rawseti(L, from - 1, i);
+	}
+	lua_settop(L, from - 1);
+	lua_setiuservalue(L, to, SEQPLAN_PLANS);
+	seqplan_copy(&h->mem, p, (struct seqplan **)box);
+	return *box;
+}
+
+/* sp:copy() -> one that can be edited by itself */
+static int seqplan_copy_l(lua_State *L)
+{
+	push_copy(L, 1, "copy");
+	return 1;
+}
+
+/* core.sequence_fixed(sp) -> a copy that cannot be edited; such a one itself */
+static int seqplan_fixed_l(lua_State *L)
+{
+	lua_settop(L, 1);
+	if (!check_seqplan(L, 1, "fixed")->fixed)
+		push_copy(L, 1, "fixed")->fixed = true;
 	return 1;
 }
 
@@ -243,14 +289,16 @@ static int seqplan_use_l(lua_State *L)
 {
 	struct seqplan *p = own_plan(L, "use");
 	int call = check_call(L, 2, "use", p->s);
+	struct history *h;
 	struct err e;
 
 	check_plan(L, 3, "use");
 	lua_getfield(L, 3, "copy");
 	lua_pushvalue(L, 3);
 	lua_call(L, 1, 1);
+	h = check_plan(L, -1, "use");
 	enter(L);
-	raise_if(L, seqplan_use(p, call, history_plan(check_plan(L, -1, "use")), line_of(L, &p->arena), &e), &e);
+	raise_if(L, seqplan_use(p, call, history_plan(h), history_program(h), line_of(L, &p->arena), &e), &e);
 	lua_getiuservalue(L, 1, SEQPLAN_PLANS);
 	lua_pushvalue(L, -2);
 	lua_rawseti(L, -2, call + 1);
@@ -330,10 +378,12 @@ static int seqplan_arena_l(lua_State *L)
 	struct err e;
 
 	lua_settop(L, 3);
-	if (lua_isnil(L, 2)) {
+	if (lua_isnil(L, 2) && !p->fixed) {
 		seqplan_allocate(p);
 		return 0;
 	}
+	if (lua_isnil(L, 2))			/* which says why not */
+		raise_if(L, seqplan_at(p, NULL, NULL, 0, 0, line_of(L, &p->arena), &e), &e);
 	if (lua_type(L, 2) != LUA_TTABLE)
 		throw_type(L, 2, "arena", "table of offsets by temporary");
 	OPTIONS_CHECK(L, 3, "arena", "bytes");
@@ -621,7 +671,7 @@ void lua_open_sequence(lua_State *L)
 	static const luaL_Reg fields[] = { { "name", sequence_name_l }, { "tensors", sequence_tensors_l }, { NULL, NULL } };
 	static const luaL_Reg meta[] = { { "__gc", sequence_gc_l }, { NULL, NULL } };
 	static const luaL_Reg plan_methods[] = { { "use", seqplan_use_l }, { "plan_of", seqplan_plan_of_l }, { "order", seqplan_order_l },
-		{ "launch", seqplan_launch_l }, { "arena", seqplan_arena_l }, { "check", seqplan_check_l }, { NULL, NULL } };
+		{ "launch", seqplan_launch_l }, { "arena", seqplan_arena_l }, { "copy", seqplan_copy_l }, { "check", seqplan_check_l }, { NULL, NULL } };
 	static const luaL_Reg plan_fields[] = { { "sequence", seqplan_sequence_l }, { "device", seqplan_device_l },
 		{ "calls", seqplan_calls_l }, { "offsets", seqplan_offsets_l }, { "arena_bytes", seqplan_bytes_l }, { NULL, NULL } };
 	static const luaL_Reg plan_meta[] = { { "__gc", seqplan_gc_l }, { NULL, NULL } };
@@ -631,7 +681,7 @@ void lua_open_sequence(lua_State *L)
 	static const luaL_Reg line_meta[] = { { "__gc", seqline_gc_l }, { NULL, NULL } };
 	static const luaL_Reg functions[] = { { "sequence", sequence_new_l }, { "sequence_tensor", sequence_tensor_l },
 		{ "sequence_call", sequence_call_l }, { "sequence_finish", sequence_finish_l }, { "sequence_args", sequence_args_l },
-		{ "sequence_plan", seqplan_new_l }, { "check_sequence_plan", check_l }, { "sequence_warm", warm_l }, { "sequence_plans", plans_l },
+		{ "sequence_plan", seqplan_new_l }, { "check_sequence_plan", check_l }, { "sequence_warm", warm_l }, { "sequence_plans", plans_l }, { "sequence_fixed", seqplan_fixed_l },
 		{ "sequence_call_names", call_names_l }, { "sequence_edges", edges_l }, { "sequence_statements", statements_l }, { "sequence_timeline", seqline_new_l },
 		{ NULL, NULL } };
 

@@ -176,8 +176,13 @@ local function identity(bound)
   return core.hash(table.concat(all, "\n")), core.hash(table.concat(family, "\n")), table.concat(sizes, " ")
 end
 
+-- A text that is the same for two plans of kernels if these compute the same in the same way. Scripts are not enough: programs that
+-- compute different things may have one name.
+local function plan_key(plan) return core.identity(plan.graph.program) .. "\n" .. plan:script() end
+
 return {
   sequence = entry(sequence),
+  plan_key = plan_key,
   identity = identity,
   is_sequence = function(x) return getmetatable(x) == SEQUENCE end,
   -- the sequence and the sizes that a bound one was made of

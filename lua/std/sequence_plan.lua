@@ -21,7 +21,7 @@ return function(mr, made)
     local lines, seen, names = {}, {}, core.sequence_call_names(sp.sequence)
     for i, p in ipairs(core.sequence_plans(sp)) do
       local warm = core.sequence_warm(sp, names[i])
-      local text = p:script() .. table.concat(warm, " ")
+      local text = sequences.plan_key(p) .. table.concat(warm, " ")
       seen[text] = seen[text] or p:simulate{warm = warm}
       lines[i] = seen[text]
     end
@@ -32,7 +32,7 @@ return function(mr, made)
     core.at_most(1, sp, ...)
     expect(core.is(sp, "millrace.sequence_plan"), "simulate", "plan of a sequence", sp)
     core.check_sequence_plan(sp, "simulate")
-    return core.sequence_timeline(sp, timelines(sp))
+    return core.sequence_timeline(core.sequence_fixed(sp), timelines(sp))
   end
 
   ---- planning ------------------------------------------------------------------------------------
@@ -151,9 +151,9 @@ return function(mr, made)
     end
     lines[4] = ("local device = %s"):format(scripts.device_call(made, device))
     lines[5] = "local sp = mr.sequence_plan(seq, device)"
-    local alike, order = {}, {}                           -- calls with equal plans, by the plan's script
+    local alike, order = {}, {}                           -- calls with equal plans, by plan_key
     for i, p in ipairs(core.sequence_plans(sp)) do
-      local text = p:script()
+      local text = sequences.plan_key(p)
       if not alike[text] then
         order[#order + 1] = {p, text}
         alike[text] = {}

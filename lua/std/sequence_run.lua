@@ -5,6 +5,7 @@ local options = require "millrace.options"
 local record = require("millrace.record").of
 local late = core.late
 local within = require "millrace.within"
+local plan_key = require("millrace.sequence").plan_key
 local raise, entry, expect = core.raise, core.entry, core.expect
 
 ---- the reference ---------------------------------------------------------------------------------
@@ -168,10 +169,11 @@ kernel = record("compiled sequence", "plan target kernels source", {__name = "mi
 local function compile(sp, given)
   expect(core.is(sp, "millrace.sequence_plan"), "compile", "plan of a sequence", sp)
   core.check_sequence_plan(sp, "compile")
+  sp = core.sequence_fixed(sp)                           -- kernels run as this plan says, whatever becomes of the user's
   local o, made, kernels, sources = options.check(given, "compile", {"target", "text", "kernels"}), {}, {}, {}
   for i, p in ipairs(core.sequence_plans(sp)) do
-    local text = p:script()
-    if not made[text] and o.kernels and core.target(o.kernels[i]) and o.kernels[i].plan:script() == text then
+    local text = plan_key(p)
+    if not made[text] and o.kernels and core.target(o.kernels[i]) and plan_key(o.kernels[i].plan) == text then
       made[text] = o.kernels[i]
       sources[#sources + 1] = made[text].source
     elseif not made[text] then

@@ -36,6 +36,11 @@ void history_free(struct history *h)
 	arena_release(&h->arena);
 }
 
+const struct program *history_program(const struct history *h)
+{
+	return h->base->program;
+}
+
 struct plan *history_plan(struct history *h)
 {
 	return h->plan;

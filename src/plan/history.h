@@ -29,6 +29,8 @@ void history_new(struct mem *mem, const struct graph *g, const struct vdevice *d
 /* The source location at which the user made the plan, for problems that are of no statement. */
 void history_made_at(struct history *h, struct srcloc loc);
 void history_free(struct history *h);
+/* Of which the plan was made, before any edit. */
+const struct program *history_program(const struct history *h);
 /* The present plan, until the next edit. It is sorted. */
 struct plan *history_plan(struct history *h);
 

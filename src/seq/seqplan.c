@@ -31,7 +31,43 @@ void seqplan_free(struct seqplan *p)
 		arena_release(&p->arena);
 }
 
+static struct srcloc copy_loc(struct seqplan *p, struct srcloc loc)
+{
+	return (struct srcloc){ loc.file ? arena_strdup(&p->arena, loc.file) : NULL, loc.line };
+}
+
+void seqplan_copy(struct mem *mem, const struct seqplan *p, struct seqplan **out)
+{
+	int calls = p->s->calls.n, tensors = p->s->tensors.n;
+	struct seqplan *q;
+
+	seqplan_new(mem, p->s, p->device, out);
+	q = *out;
+	memcpy(q->order, p->order, (size_t)calls * sizeof(*q->order));
+	memcpy(q->offset, p->offset, (size_t)tensors * sizeof(*q->offset));
+	q->order_loc = copy_loc(q, p->order_loc);
+	q->arena_bytes = p->arena_bytes;
+	for (int i = 0; i < tensors; i++)
+		q->placed_at[i] = copy_loc(q, p->placed_at[i]);
+	for (int i = 0; i < calls; i++) {
+		const struct seq_launch *from = &p->launches[i];
+		struct seq_launch *to = &q->launches[i];
+
+		*to = (struct seq_launch){ .plan = from->plan, .stream = from->stream, .early = from->early, .loc = copy_loc(q, from->loc) };
+		for (int k = 0; k < from->waits.n; k++)
+			VEC_PUSH(&q->arena, &to->waits, from->waits.v[k]);
+	}
+}
+
 /* ---- edits ---- */
+
+static enum err_code check_edit(const struct seqplan *p, const char *what, struct srcloc loc, struct err *e)
+{
+	if (p->fixed)
+		return err_set(e, ERR_INPUT, loc, "%s: this plan is that of compiled kernels or of a timeline, and stays as it is; edit a copy "
+			"of it, sp:copy()", what);
+	return OK;
+}
 
 /* Have both the same inputs and outputs, of the same sizes? */
 static bool same_tensors(const struct program *p, const struct program *q)
@@ -50,15 +86,36 @@ static bool same_tensors(const struct program *p, const struct program *q)
 	return true;
 }
 
-enum err_code seqplan_use(struct seqplan *p, int call, const struct plan *plan, struct srcloc loc, struct err *e)
+/* Do both compute the same? */
+static bool same_program(struct arena *a, const struct program *p, const struct program *q)
+{
+	struct arena_mark mark = arena_mark(a);
+	struct buf x = buf_new(a), y = buf_new(a);
+	bool same;
+
+	if (p == q)
+		return true;
+	program_print(p, &x);
+	program_print(q, &y);
+	same = !strcmp(x.text, y.text);
+	arena_reset(a, mark);
+	return same;
+}
+
+enum err_code seqplan_use(struct seqplan *p, int call, const struct plan *plan, const struct program *program,
+	struct srcloc loc, struct err *e)
 {
 	const struct seq_call *c = &p->s->calls.v[call];
 
+	TRY(check_edit(p, "use", loc, e));
 	if (strcmp(plan->graph->program->name, c->program->name) != 0)
 		return err_set(e, ERR_INPUT, loc, "use: the plan is for program '%s', call '%s' runs '%s'", plan->graph->program->name,
 			c->name, c->program->name);
 	if (!same_tensors(plan->graph->program, c->program))
 		return err_set(e, ERR_INPUT, loc, "use: the plan is for other sizes than those of call '%s'", c->name);
+	if (!same_program(&p->arena, program, c->program))
+		return err_set(e, ERR_INPUT, loc, "use: the plan is for another program of the name '%s' than that of call '%s'", program->name,
+			c->name);
 	if (strcmp(plan->device->name, p->device->name) != 0)
 		return err_set(e, ERR_INPUT, loc, "use: the plan is for device '%s', this one for '%s'", plan->device->name,
 			p->device->name);
@@ -68,6 +125,7 @@ enum err_code seqplan_use(struct seqplan *p, int call, const struct plan *plan, 
 
 enum err_code seqplan_order(struct seqplan *p, const int *calls, int n, struct srcloc loc, struct err *e)
 {
+	TRY(check_edit(p, "order", loc, e));
 	for (int i = 0; i < n; i++)
 		if (ints_hold(calls, i, calls[i]))
 			return err_set(e, ERR_INPUT, loc, "order: call '%s' is there twice", p->s->calls.v[calls[i]].name);
@@ -82,20 +140,19 @@ enum err_code seqplan_order(struct seqplan *p, const int *calls, int n, struct s
 enum err_code seqplan_launch(struct seqplan *p, int call, int stream, bool early, const int *waits, int nwaits,
 	struct srcloc loc, struct err *e)
 {
-	struct seq_launch *l = &p->launches[call];
+	struct seq_launch l = p->launches[call];
 
+	TRY(check_edit(p, "launch", loc, e));
 	if (stream < 0 || stream >= SEQ_STREAMS_MAX)
 		return err_set(e, ERR_INPUT, loc, "launch: streams are numbered from 0 to %d, not %d", SEQ_STREAMS_MAX - 1, stream);
 	for (int i = 0; i < nwaits; i++)
 		if (waits[i] == call)
 			return err_set(e, ERR_INPUT, loc, "launch: '%s' cannot wait for itself", p->s->calls.v[call].name);
-	l->stream = stream;
-	l->early = early;
-	l->loc = loc;
-	l->waits.n = 0;
+	l = (struct seq_launch){ .plan = l.plan, .stream = stream, .early = early, .loc = loc };
 	for (int i = 0; i < p->s->calls.n; i++)
 		if (ints_hold(waits, nwaits, i))
-			VEC_PUSH(&p->arena, &l->waits, i);
+			VEC_PUSH(&p->arena, &l.waits, i);
+	p->launches[call] = l;		/* memory may have run out before: then nothing has changed */
 	return OK;
 }
 
@@ -104,6 +161,7 @@ enum err_code seqplan_at(struct seqplan *p, const int *tensors, const int64_t *o
 {
 	int64_t end = 0;
 
+	TRY(check_edit(p, "arena", loc, e));
 	for (int i = 0; i < n; i++) {
 		const struct seq_tensor *t = &p->s->tensors.v[tensors[i]];
 

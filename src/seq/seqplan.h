@@ -40,17 +40,22 @@ struct seqplan {
 	int64_t *offset;		/* by tensor: of a temporary, its first byte in the arena; else NONE */
 	struct srcloc *placed_at;	/* by tensor: the statement that says so */
 	int64_t arena_bytes;
+	bool fixed;			/* a copy for kernels or a timeline, which are of this plan: edits fail */
 };
 
 /* In the order of the sequence, on one stream, early wherever the device can; with offsets for the temporaries. *out is set before anything that
  * can fail. Free with seqplan_free. */
 void seqplan_new(struct mem *mem, const struct sequence *s, const struct vdevice *d, struct seqplan **out);
 void seqplan_free(struct seqplan *p);
+/* A copy, which borrows the same plans of kernels. *out as above. */
+void seqplan_copy(struct mem *mem, const struct seqplan *p, struct seqplan **out);
 
 /* Edits. Each fails without changing anything; what they make may be wrong, which seqplan_check finds. */
 
-/* The plan of the call's program, at its sizes and on the plan's device; it is borrowed. */
-NODISCARD enum err_code seqplan_use(struct seqplan *p, int call, const struct plan *plan, struct srcloc loc, struct err *e);
+/* The plan of the call's program, at its sizes and on the plan's device; it is borrowed. `program`: of which it was made, as edits of
+ * a plan may derive another one from it. */
+NODISCARD enum err_code seqplan_use(struct seqplan *p, int call, const struct plan *plan, const struct program *program,
+	struct srcloc loc, struct err *e);
 /* All calls, each once. */
 NODISCARD enum err_code seqplan_order(struct seqplan *p, const int *calls, int n, struct srcloc loc, struct err *e);
 NODISCARD enum err_code seqplan_launch(struct seqplan *p, int call, int stream, bool early, const int *waits, int nwaits,

@@ -55,6 +55,14 @@ static enum err_code check_name(const char *what, const char *name, bool taken, 
 	return OK;
 }
 
+/* Plans have arrays for the tensors and calls that there are. */
+static enum err_code check_open(const struct sequence *s, const char *what, struct srcloc loc, struct err *e)
+{
+	if (s->finished)
+		return err_set(e, ERR_INPUT, loc, "%s: sequence '%s' is complete; only its function adds to it", what, s->name);
+	return OK;
+}
+
 enum err_code sequence_tensor(struct sequence *s, enum seq_role role, const char *name, enum dtype type,
 	int rank, const int64_t *dim, struct srcloc loc, int *out, struct err *e)
 {
@@ -62,6 +70,7 @@ enum err_code sequence_tensor(struct sequence *s, enum seq_role role, const char
 	struct seq_tensor t = { .role = role, .type = type, .rank = rank, .call = NONE, .own = NONE, .loc = loc };
 	int64_t n = 1;
 
+	TRY(check_open(s, what, loc, e));
 	TRY(check_name(what, name, sequence_find_tensor(s, name) != NONE, loc, e));
 	if (s->tensors.n == SEQ_TENSORS_MAX)
 		return err_set(e, ERR_LIMIT, loc, "%s: a sequence has at most %d tensors", what, SEQ_TENSORS_MAX);
@@ -171,18 +180,18 @@ static enum err_code check_aliases(const struct sequence *s, const struct seq_ca
 	return OK;
 }
 
-/* The temporary of a call's program gets a tensor of the sequence: "down.Part". */
-static void add_own(struct sequence *s, int call, const struct program *p, int own)
+/* The temporary of the next call's program gets a tensor of the sequence: "down.Part". */
+static void add_own(struct sequence *s, const struct seq_call *c, int own)
 {
+	const struct program *p = c->program;
 	const struct tensor *t = &p->tensors.v[own];
-	struct seq_tensor x = { .role = SEQ_TEMP, .type = t->element, .rank = t->rank, .call = call, .own = own,
-		.loc = s->calls.v[call].loc };
+	struct seq_tensor x = { .role = SEQ_TEMP, .type = t->element, .rank = t->rank, .call = s->calls.n, .own = own, .loc = c->loc };
 
 	for (int i = 0; i < t->rank; i++)
 		x.dim[i] = p->axes.v[tensor_declared_axis(t, i)].size;
 	x.bytes = dtype_bytes(t->element, (size_t)program_elements(p, own));
-	x.name = arena_strf(&s->arena, "%s.%s", s->calls.v[call].name, t->name);
-	s->calls.v[call].args[own] = (struct seq_arg){ .tensor = s->tensors.n, .bytes = x.bytes, .reads = true, .writes = true };
+	x.name = arena_strf(&s->arena, "%s.%s", c->name, t->name);
+	c->args[own] = (struct seq_arg){ .tensor = s->tensors.n, .bytes = x.bytes, .reads = true, .writes = true };
 	VEC_PUSH(&s->arena, &s->tensors, x);
 }
 
@@ -208,6 +217,7 @@ enum err_code sequence_call(struct sequence *s, const char *name, const struct p
 	struct seq_call c = { .program = p, .loc = loc };
 	int own;
 
+	TRY(check_open(s, "call", loc, e));
 	TRY(check_name("call", name, sequence_find_call(s, name) != NONE, loc, e));
 	if (s->calls.n == SEQ_CALLS_MAX)
 		return err_set(e, ERR_LIMIT, loc, "call: a sequence has at most %d calls", SEQ_CALLS_MAX);
@@ -228,10 +238,10 @@ enum err_code sequence_call(struct sequence *s, const char *name, const struct p
 			return err_set(e, ERR_INPUT, loc, "call: '%s' of '%s' is not given: {%s=...}", p->tensors.v[i].name, name,
 				p->tensors.v[i].name);
 	TRY(check_aliases(s, &c, e));
-	VEC_PUSH(&s->arena, &s->calls, c);
 	for (int i = 0; i < p->tensors.n; i++)
 		if (p->tensors.v[i].role == TENSOR_TEMP)
-			add_own(s, s->calls.n - 1, p, i);
+			add_own(s, &c, i);
+	VEC_PUSH(&s->arena, &s->calls, c);
 	return OK;
 }
 
@@ -339,6 +349,7 @@ enum err_code sequence_finish(struct sequence *s, struct err *e)
 	for (int j = 0; j < s->calls.n; j++)
 		for (int i = 0; i < j; i++)
 			add_edges(s, i, j);
+	s->finished = true;
 	return OK;
 }
 

@@ -66,13 +66,15 @@ struct sequence {
 	VEC(struct seq_tensor) tensors;
 	VEC(struct seq_call) calls;
 	VEC(struct seq_edge) edges;	/* by sequence_finish: one for each pair of calls and each tensor */
+	bool finished;			/* nothing can be added */
 };
 
 /* `mem` is borrowed and outlives the sequence. Free with sequence_free. *out is set before anything that can fail. */
 void sequence_new(struct mem *mem, const char *name, struct sequence **out);
 void sequence_free(struct sequence *s);
 
-/* Its id through *out. ERR_INPUT: the name, a size below 1, too many elements. */
+/* Its id through *out. ERR_INPUT: the name, a size below 1, too many elements; the sequence is
+ * finished. */
 NODISCARD enum err_code sequence_tensor(struct sequence *s, enum seq_role role, const char *name, enum dtype type,
 	int rank, const int64_t *dim, struct srcloc loc, int *out, struct err *e);
 
@@ -90,7 +92,7 @@ struct seq_given {
 NODISCARD enum err_code sequence_call(struct sequence *s, const char *name, const struct program *p,
 	const struct seq_given *given, int n, struct srcloc loc, struct err *e);
 
-/* Complete: finds the dependences. ERR_INPUT: there is no call; what is read was not written before; a tensor is not used; an
+/* Complete: finds the dependences; plans can be made of it, and nothing more be added. ERR_INPUT: there is no call; what is read was not written before; a tensor is not used; an
  * output is not written completely. */
 NODISCARD enum err_code sequence_finish(struct sequence *s, struct err *e);
 

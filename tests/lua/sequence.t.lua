@@ -169,6 +169,53 @@ sp:use("down2", down)
 sp:launch("down2", {early = true})
 tap.ok(problems(), "legal again")
 
+---- programs of one name -------------------------------------------------------------------------
+
+-- Their plans have equal scripts; their kernels are not the same.
+local function named_same(f)
+  return mr.program("same", function(p)
+    local m, n = p:axes("m", "n")
+    local x = p:load("load", p:input("X", {m, n}, "f32"))
+    p:output("Y", {m, n}, "f32"):store("store", p:task("work", function() return f(x) end))
+  end){m = 16, n = 16}
+end
+local twins = mr.sequence("twins", function(s)
+  local x, t, y = s:input("x", {16, 16}, "f32"), s:temp("t", {16, 16}, "f32"), s:output("y", {16, 16}, "f32")
+  s:call("a", named_same(function(v) return v * 2 end), {X = x, Y = t})
+  s:call("b", named_same(function(v) return v + 5 end), {X = t, Y = y})
+end)()
+local two = twins:plan("h200", {trials = 20, measure = false})
+local twice = two:compile{target = "host"}:check{}
+tap.ok(twice.ok, "each call runs its own program", tostring(twice))
+tap.is(select(2, two:script():gsub("local plan = ", "")), 2, "and has a plan of its own in the script")
+fails("use of the other one", function() two:use("b", two:plan_of "a") end, "use: the plan is for another program of the name 'same'")
+
+---- what stays as it was --------------------------------------------------------------------------
+
+local before_edit = two:script()
+local fixed, line, other = two:compile{target = "host"}, two:simulate(), two:copy()
+two:launch("b", {stream = 1, early = false, after = {}})
+two:arena({t = 1 << 30}, {bytes = 256})
+tap.ok(not two:check() and fixed.plan:check() and line.plan:check() and other:check(), "edits are of one plan")
+for seed = 1, 6 do tap.ok(fixed:check{seed = seed}.ok, "kernels run by the plan they were compiled of, seed " .. seed) end
+tap.is(fixed.plan:script(), before_edit, "which they have")
+tap.is(other:script(), before_edit, "as a copy has")
+fails("launch of a fixed plan", function() fixed.plan:launch("b", {stream = 2}) end, "launch: this plan is that of compiled kernels")
+fails("arena of one", function() fixed.plan:arena() end, "arena: this plan")
+fails("order of one", function() fixed.plan:order{"a", "b"} end, "order: this plan")
+fails("use of one", function() line.plan:use("a", other:plan_of "a") end, "use: this plan")
+other:launch("b", {stream = 2, early = false, after = {"a"}})
+tap.ok(other:check() and other:script() ~= before_edit, "a copy can be edited")
+
+local kept
+local complete = mr.sequence("complete", function(s)
+  kept = s
+  s:call("up", gemm{m = 64, n = 64, k = 32}, {A = s:input("x", {64, 32}), B = s:input("w", {64, 32}), C = s:output("y", {64, 64})})
+end)()
+fails("tensor of a complete one", function() kept:temp("z", {4}) end, "temp: sequence 'complete' is complete")
+fails("call of one", function() kept:call("again", gemm{m = 64, n = 64, k = 32}, {}) end, "call: sequence 'complete' is complete")
+tap.is(#complete.tensors, 3, "nothing was added")
+
 ---- scripts -------------------------------------------------------------------------------------
 
 local path = os.tmpname()
