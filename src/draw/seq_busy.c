@@ -285,8 +285,10 @@ const char *seqline_head(struct arena *a, const struct seqline *l)
 
 	buf_printf(&b, "on %s, %s: %s", l->plan->device->name, l->measured ? "measured" : "predicted",
 		unit_seconds(l->seconds).s);
-	if (l->flops > 0)
+	if (l->flops > 10 * l->bytes)	/* else its bytes say how fast it is */
 		buf_printf(&b, ", %s", unit_si(l->flops / l->seconds, "FLOP/s").s);
+	else if (l->bytes > 0)
+		buf_printf(&b, ", %s", unit_si(l->bytes / l->seconds, "B/s").s);
 	buf_printf(&b, "; %d kernel%s", l->n, l->n == 1 ? "" : "s");
 	if (l->clock_hz > 0)
 		buf_printf(&b, " at %s", unit_si(l->clock_hz, "Hz").s);
