@@ -113,6 +113,7 @@ static void find_awaited(struct progress *g, int i)
 		return;
 	g->asked = i;
 	g->awaited.n = 0;
+	VEC_MAKE_SPACE(g->a, &g->awaited);	/* so that its end is an address, of an empty list, too */
 	for (int k = g->wait_head[g->r->inst[i].task]; k != NONE; k = g->wait_next[k]) {
 		const struct span *c = covered_by(g, k, i);
 		struct span spans[SPANS_MAX];
