@@ -187,7 +187,7 @@ end
 -- Columns of which every tile needs all, as a reduction goes along them, are not divided, and tiles have a few such blocks.
 for _, m in ipairs{1, 512} do
   local found = mr.search(mr.examples.gemm{m = m, n = 4096, k = 512, residual = true, squares = 32}, device, {measure = false, trials = 60})
-  ok(found.plan.tile.col == 32 and found.plan.tile.block <= 8, "blocks of columns, of " .. m .. " rows", found.plan:script())
+  ok(found.plan.tile.col == 32, "a block of columns, of " .. m .. " rows", found.plan:script())
 end
 r = mr.search(mr.examples.paged_decoding{b = 4, h = 8, n = 512, d = 128, hkv = 2, page = 1}, device, {measure = false, trials = 20})
 local one = r.plan:copy()
