@@ -61,21 +61,6 @@ static bool may_begin_before(const struct program *p, const struct index_expr *x
 	return index_bounds(x, least, most).lo < 0;
 }
 
-/* Is each tile either inside of the tensor along dimension d, or outside, where the index is not the dimension's own? */
-static bool is_all_or_none(const struct kernel *k, const struct tensor *t, int d, const struct index_expr *x, int axis,
-	const struct shape2 *v)
-{
-	const struct program *p = k->plan->graph->program;
-	int64_t extent = v->full_axes >> axis & 1 ? p->axes.v[axis].size : k->plan->graph->extents.tile[axis];
-	int64_t least[AXES_MAX] = { 0 }, most[AXES_MAX], size = p->axes.v[t->dim[d]].size;
-	struct index_range r;
-
-	for (int i = 0; i < p->axes.n; i++)
-		most[i] = p->axes.v[i].size - 1;
-	r = index_bounds(x, least, most);
-	return (r.lo >= 0 && r.hi < size) || (x->n == 1 && x->k % extent == 0 && size % extent == 0 && !p->axes.v[t->dim[d]].multiple);
-}
-
 /* Are the value's rows one dimension's of the tensor, and the last axis of its columns the contiguous one's? Other axes of
  * columns are those of other dimensions: a panel has one element of each. */
 static bool goes_in_boxes(const struct kernel *k, const struct node *n, const struct shape2 *v)
@@ -93,8 +78,6 @@ static bool goes_in_boxes(const struct kernel *k, const struct node *n, const st
 		if (axis == UNFIT || (d == t->rank - 1) != (axis == v->col[v->ncol - 1]))
 			return false;
 		if (axis != NONE && axis != v->row[0] && !ints_hold(v->col, v->ncol, axis))
-			return false;
-		if (axis != NONE && axis != v->row[0] && d < t->rank - 1 && !is_all_or_none(k, t, d, &n->index[d], axis, v))
 			return false;
 		if ((axis == v->row[0] || d == t->rank - 1) && may_begin_before(p, &n->index[d]))
 			return false;
