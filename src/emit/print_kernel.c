@@ -3,8 +3,12 @@
 
 #include <string.h>
 
+/* Where a kernel waits for what runs in front of it, tensors are not restricted: a compiler may load through a restricted pointer ahead of
+ * the wait, as no statement in between can change what it leads to. */
 static void put_signature(const struct role_program *r, const struct source *s, struct buf *out)
 {
+	const char *restricted = s->waits ? "" : "__restrict__ ";
+
 	if (r->cluster > 1)
 		buf_printf(out, "CLUSTER_KERNEL(%s, %d, %d)\n(", s->entry, r->threads, r->cluster);
 	else
@@ -16,8 +20,8 @@ static void put_signature(const struct role_program *r, const struct source *s, 
 		buf_puts(out, i ? ",\n\t" : "");
 		switch (p->kind) {
 		case PARAM_POINTER:
-			buf_printf(out, "%s%s *%s__restrict__ tensor_%s", t->input ? "const " : "",
-				bits_type(t->type), t->by_address ? "const *" : "", t->name);
+			buf_printf(out, "%s%s *%s%stensor_%s", t->input ? "const " : "",
+				bits_type(t->type), t->by_address ? "const *" : "", restricted, t->name);
 			break;
 		case PARAM_ORDER:
 			buf_puts(out, "const int *__restrict__ order");
