@@ -266,7 +266,7 @@ fails("bind", {source = "local t = {} for i = 1, 1e9 do t[i] = {i} end"}, rpc.MI
 fails("bind", {source = "return ('x'):rep(1 << 40)"}, rpc.MILLRACE,
   "code that came from elsewhere cannot use 'rep' of a text, which may take for ever")
 fails("plan", {plan = "local mr = require 'millrace' mr.store:prune{}"}, rpc.MILLRACE,
-  "a plan's file is data and cannot use mr.store: it has mr.plan, mr.device, mr.examples, mr.bound, mr.load_plan, mr.any, and nothing that runs, "
+  "a plan's file is data and cannot use mr.store: it has mr.plan, mr.device, mr.examples, mr.bound, mr.load_plan, mr.any, mr.sequence_plan, and nothing that runs, "
   .. "measures or writes")
 fails("bind", {source = "local s = 'x' while true do s = s .. s end"}, rpc.MILLRACE, "program: it takes more than 256 MiB")
 local _, refusal = pcall(function() again(broken):simulate() end)
