@@ -28,7 +28,7 @@ local function names_of(cell, prefix, add)
   for code in cell:gmatch "`([^`]*)`" do
     local owner, sep, name = code:match "^([%l][%a_]*)([.:])([%w_.]+)"
     if code:find "^tostring" or code:find "^#" or code == "..." or code:find "^mr%.array"
-      or owner and owner == owner:upper() then
+      or code:find "NAME" or code:find "%.toml$" then     -- of an export
       -- not a name, or described elsewhere
     elseif code == prefix then
       add(prefix)
