@@ -1,4 +1,4 @@
-# k:export(dir, {torch=true}). The operators really run, for a fake LibTorch (tests/fake/fake_torch.c), on a driver that
+# k:export(dir, {torch=true}). The operators really run, for a fake LibTorch (tests/fake/torch_shim.c), on a driver that
 # records its calls (tests/fake/recorder.c).
 . tests/lib.sh
 
@@ -6,7 +6,7 @@
 warn='-Wall -Wextra -Werror -O1'
 for lib in cpu cuda; do
 	$cc -std=c11 -D_DEFAULT_SOURCE $warn -Wno-unused-parameter $([ $lib = cuda ] && echo -DFAKE_TORCH_CUDA) -fPIC -shared \
-		-o "$T/libtorch_$lib.so" tests/fake/fake_torch.c || exit 1
+		-o "$T/libtorch_$lib.so" tests/fake/torch_shim.c || exit 1
 done
 
 cat >"$T/export.lua" <<'E'

@@ -1,4 +1,4 @@
-/* fake_torch.h - what a test asks of the fake LibTorch (fake_torch.c). */
+/* fake_torch.h - what a test asks of the fake LibTorch (torch_shim.c). */
 #ifndef FAKE_TORCH_H
 #define FAKE_TORCH_H
 

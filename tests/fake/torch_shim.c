@@ -1,4 +1,4 @@
-/* fake_torch.c - as much of LibTorch's stable ABI as operators of an exported package use (tests/cli/export_torch.t).
+/* torch_shim.c - as much of LibTorch's stable ABI as operators of an exported package use (tests/cli/export_torch.t).
  *
  * Tensors are nothing but what they claim to be. What a call raises is text. It is written by the names and parameters
  * of PyTorch's shim.h, apart from the exported text, so that a wrong declaration there shows.
