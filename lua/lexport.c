@@ -83,6 +83,80 @@ static int export_l(lua_State *L)
 	return 1;
 }
 
+static const char *text_of(lua_State *L, int idx, const char *key, struct arena *a)
+{
+	const char *text;
+
+	lua_getfield(L, idx, key);
+	text = arena_strdup(a, lua_tostring(L, -1));
+	lua_pop(L, 1);
+	return text;
+}
+
+/* The tensor {name=, type=, role=, shape=} on top of the stack. */
+static struct export_torch_tensor torch_tensor_of(lua_State *L, struct arena *a)
+{
+	struct export_torch_tensor t = { .name = text_of(L, -1, "name", a), .type = text_of(L, -1, "type", a) };
+	const char *role = text_of(L, -1, "role", a);
+
+	t.role = !strcmp(role, "input") ? EXPORT_INPUT : !strcmp(role, "state") ? EXPORT_STATE : EXPORT_OUTPUT;
+	lua_getfield(L, -1, "shape");
+	t.rank = (int)lua_rawlen(L, -1);
+	for (int d = 0; d < t.rank; d++) {
+		lua_rawgeti(L, -1, d + 1);
+		t.shape[d] = lua_tointeger(L, -1);
+		lua_pop(L, 1);
+	}
+	lua_pop(L, 1);
+	return t;
+}
+
+/* core.export_torch_sequence(dir, {name=, about=, header=, launcher=, temporaries=}, {kernel, ...}, {name, ...}, {tensor, ...}) -> list of
+ * the paths written. The names are those of the kernels. */
+static int torch_sequence_l(lua_State *L)
+{
+	struct export_torch_sequence x = { .nkernels = (int)lua_rawlen(L, 3), .ntensors = (int)lua_rawlen(L, 5) };
+	struct export_torch_tensor *tensors;
+	const struct built **kernels;
+	struct export_set set;
+	const char **names;
+	struct arena *a;
+	char *path, *end;
+	struct err e;
+
+	lua_settop(L, 5);
+	a = scratch_push(L);
+	enter(L);
+	x.kernels = kernels = ARENA_ARRAY(a, x.nkernels + 1, const struct built *);
+	x.names = names = ARENA_ARRAY(a, x.nkernels + 1, const char *);
+	x.tensors = tensors = ARENA_ARRAY(a, x.ntensors + 1, struct export_torch_tensor);
+	for (int i = 0; i < x.nkernels; i++) {
+		lua_rawgeti(L, 3, i + 1);
+		lua_rawgeti(L, 4, i + 1);
+		kernels[i] = check_exportable(L, lua_gettop(L) - 1);
+		names[i] = arena_strdup(a, lua_tostring(L, -1));
+		lua_pop(L, 2);
+	}
+	for (int i = 0; i < x.ntensors; i++) {
+		lua_rawgeti(L, 5, i + 1);
+		tensors[i] = torch_tensor_of(L, a);
+		lua_pop(L, 1);
+	}
+	x.name = text_of(L, 2, "name", a);
+	x.about = text_of(L, 2, "about", a);
+	x.header = text_of(L, 2, "header", a);
+	x.launcher = text_of(L, 2, "launcher", a);
+	lua_getfield(L, 2, "temporaries");
+	x.temporaries = lua_tointeger(L, -1);
+	lua_pop(L, 1);
+	for (end = path = arena_strdup(a, lua_tostring(L, 1)), end += strlen(path); end > path + 1 && end[-1] == '/';)
+		*--end = '\0';
+	raise_if(L, export_gpu_torch_sequence(&x, a, &set, &e), &e);
+	raise_if(L, export_write(&set, path, a, &e), &e);
+	PUSH_LIST(L, i, set.files.n, lua_pushfstring(L, "%s/%s", path, set.files.v[i].name));
+	return 1;
+}
+
 /* core.exported_early(kernel) -> has its launcher two functions, of which one launches early, NAME_launch and NAME_launch_late? */
 static int early_l(lua_State *L)
 {
@@ -93,5 +167,6 @@ static int early_l(lua_State *L)
 void lua_open_export(lua_State *L)
 {
 	set_function(L, "export", export_l);
+	set_function(L, "export_torch_sequence", torch_sequence_l);
 	set_function(L, "exported_early", early_l);
 }

@@ -6,7 +6,7 @@ local options = require "millrace.options"
 local raise, show, expect = core.raise, core.show, core.expect
 
 local torch_types <const> = {bf16 = "bfloat16", f16 = "float16", f32 = "float32", f64 = "float64", tf32 = "float32", i32 = "int32", i8 = "int8",
-  u8 = "uint8", e4m3 = "float8_e4m3fn", e5m2 = "float8_e5m2", i4 = "uint8", e2m1 = "uint8", e8m0 = "uint8", bool = "bool"}
+  u8 = "uint8", e4m3 = "float8_e4m3fn", e5m2 = "float8_e5m2", i4 = "uint8", e2m1 = "uint8", e8m0 = "float8_e8m0fnu", bool = "bool"}
 
 -- @NAME@ in a text -> words.NAME. A line that begins with @?NAME@ is there if words.NAME is true.
 local function fill(text, words)
@@ -52,6 +52,10 @@ int @NAME@_load(int device);
 int @NAME@_launch(struct @STREAM@ *stream,
 @ARGUMENTS@
 	void *temporaries);
+@?TORCH@
+@?TORCH@/* The same, for an operator of torch: the temporaries are the only one of a list. Which kernels begin early, the plan says. */
+@?TORCH@int @NAME@_launch_with(int early, void *const *temporaries, struct @STREAM@ *stream,
+@?TORCH@@LASTARGUMENTS@
 
 /* The same as a graph, which the call launches at once. The first call captures and instantiates it, and so do those with other addresses,
  * until there are eight; then such a call gives the graph that was not used for the longest time its addresses. A call with
@@ -264,6 +268,13 @@ int @NAME@_launch(struct @STREAM@ *stream,
 @?FORKED@	return code;
 }
 
+@?TORCH@int @NAME@_launch_with(int early, void *const *temporaries, struct @STREAM@ *stream,
+@?TORCH@@LASTPARAMETERS@
+@?TORCH@{
+@?TORCH@	(void)early;
+@?TORCH@	return @NAME@_launch(stream, @ARGUMENTLIST@, temporaries[0]);
+@?TORCH@}
+@?TORCH@
 /* ---- launching a graph ---------------------------------------------------------- */
 
 static int capture(struct own *o, const void *const *at, void **graph)
@@ -598,14 +609,30 @@ end
 
 local tools = {fill = fill, joined = joined, of_role = of_role, identifier = identifier, python = python, write = write}
 
--- sk:export(dir[, {name=, others={sk, ...}}]) -> the paths written. others: of the same sequence, compiled at other sizes; then the
--- launcher and the module choose among all of them.
+-- The same as a package of a PyTorch operator (src/run/export_torch.h).
+local function torch_package(k, dir, words, kernels, names, all)
+  local tensors = {}
+  for i, t in ipairs(all) do
+    tensors[i] = {name = python(t.name), type = torch_types[t.dtype], role = t.role, shape = torch_shape(t)}
+  end
+  return core.export_torch_sequence(dir, {name = words.NAME, about = ("sequence %s from a plan for %s"):format(words.SEQUENCE, words.DEVICE),
+    header = fill(header, words), launcher = fill(launcher, words), temporaries = math.tointeger(words.BYTES)}, kernels, names, tensors)
+end
+
+-- sk:export(dir[, {name=, torch=, others={sk, ...}}]) -> the paths written. torch: true: a package of a PyTorch operator. others: of the same
+-- sequence, compiled at other sizes; then the launcher and the module choose among all of them.
 local function export(k, dir, given)
-  local o = options.check(given, "export", {"name", "others"})
+  local o = options.check(given, "export", {"name", "torch", "backward", "others"})
   local sp = k.plan
   local seq = sp.sequence
   expect(type(dir) == "string" and dir ~= "", "export", "folder", dir)
   expect(o.name == nil or type(o.name) == "string", "export: name", "name", o.name)
+  expect(o.torch == nil or type(o.torch) == "boolean", "export", "torch: true or false", o.torch)
+  if o.backward ~= nil then
+    raise("export: an operator of a sequence has no gradient: export that of the gradients by a name of its own, and join both with " ..
+      "torch.library.register_autograd")
+  end
+  if o.torch and o.others then raise "export: an operator has the sizes of one compiled sequence, so others= does not go with torch=true" end
   if k.target == "host" then
     raise "export: a sequence is exported for a GPU; its kernels for the CPU are exported one by one, k.kernels[1]:export(dir)"
   end
@@ -615,13 +642,16 @@ local function export(k, dir, given)
     expect(type(o.others) == "table" and #o.others > 0, "export: others", "list of compiled sequences", o.others)
     return require("millrace.sequence_table")({k, table.unpack(o.others)}, dir, name, tools)
   end
-  local paths, made, kernel_of, kernels, late = {}, {}, {}, {}, {}
+  local paths, made, kernel_of, kernels, late, built = {}, {}, {}, {}, {}, {}
   for i, call in ipairs(core.sequence_call_names(seq)) do
     local kernel = k.kernels[i]
     if not made[kernel] then
       made[kernel] = ("%s_%s"):format(name, identifier(call))
       kernels[#kernels + 1] = made[kernel]
-      for _, path in ipairs(core.export(kernel, dir, made[kernel])) do paths[#paths + 1] = path end
+      built[#built + 1] = kernel
+      if not o.torch then
+        for _, path in ipairs(core.export(kernel, dir, made[kernel])) do paths[#paths + 1] = path end
+      end
     end
     kernel_of[call], late[call] = made[kernel], core.exported_early(kernel)
   end
@@ -636,9 +666,10 @@ local function export(k, dir, given)
       return ("(%q, %s, torch.%s),"):format(t.name, shape_text(torch_shape(t)), torch_types[t.dtype])
     end, " ")
   end
+  local function parameter(t) return ("	%svoid *d_%s"):format(t.role == "input" and "const " or "", identifier(t.name)) end
   local words = {
     NAME = name, SEQUENCE = seq.name, DEVICE = sp.device.name, BYTES = ("%d"):format(math.max(sp.arena_bytes, 256)),
-    STREAM = hip and "ihipStream_t" or "CUstream_st", FORKED = streams > 0, LINEAR = streams == 0, CUDA = not hip, HIP = hip,
+    STREAM = hip and "ihipStream_t" or "CUstream_st", TORCH = o.torch == true, FORKED = streams > 0, LINEAR = streams == 0, CUDA = not hip, HIP = hip,
     STREAMS = ("%d"):format(streams + 1), MORESTREAMS = ("%d"):format(streams), NARGUMENTS = ("%d"):format(#all), EVENTS = ("%d"):format(events), 
     LIBRARIES = hip and '"libamdhip64.so.7", "libamdhip64.so.6", "/opt/rocm/lib/libamdhip64.so"'
       or '"libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"',
@@ -656,9 +687,8 @@ local function export(k, dir, given)
       return ("	%svoid *d_%s,		/* %s, %s */"):format(t.role == "input" and "const " or "", identifier(t.name), t.role, ("%s {%s}"):format(
         t.dtype, table.concat(t.shape, ", ")))
     end, "\n"),
-    PARAMETERLIST = joined(all, function(t)
-      return ("	%svoid *d_%s,"):format(t.role == "input" and "const " or "", identifier(t.name))
-    end, "\n"),
+    PARAMETERLIST = joined(all, parameter, ",\n") .. ",", LASTPARAMETERS = joined(all, parameter, ",\n") .. ")",
+    LASTARGUMENTS = joined(all, parameter, ",\n") .. ");",
     ARGUMENTNAMES = joined(all, function(t) return ("%q"):format(t.name) end),
     ARGUMENTLIST = joined(all, function(t) return "d_" .. identifier(t.name) end),
     LOADS = joined(kernels, function(x)
@@ -676,6 +706,7 @@ local function export(k, dir, given)
     BODY = python_body(k, kernel_of, late),
   }
   words.CALLS = fill(calls .. "\n", words):sub(1, -2)
+  if o.torch then return torch_package(k, dir, words, built, kernels, all) end
   local outs = of_role(tensors, "output")
   words.OUTS = #outs > 0 and ("    %s, = out"):format(joined(outs, function(t) return python(t.name) end)) or ""
   write(dir, name .. ".h", fill(header, words), paths)

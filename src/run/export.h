@@ -36,6 +36,26 @@ struct export_torch_kernel {
 };
 NODISCARD enum err_code export_gpu_torch(const struct export_torch_kernel *x, const char *name, struct arena *a,
 	struct export_set *out, struct err *e);
+/* Kernels of a sequence, whose launcher in C is text, as one PyTorch operator. */
+struct export_torch_sequence {
+	const char *name;		/* an identifier */
+	const char *about;		/* "sequence NAME from a plan for h200" */
+	const struct built *const *kernels;
+	const char *const *names;	/* of the kernels' launchers */
+	int nkernels;
+	const char *header, *launcher;	/* NAME.h and NAME.c */
+	const struct export_torch_tensor {
+		const char *name;	/* of a parameter in Python */
+		const char *type;	/* torch's, "bfloat16" */
+		enum export_torch_role { EXPORT_INPUT, EXPORT_STATE, EXPORT_OUTPUT } role;
+		int rank;
+		int64_t shape[RANK_MAX];
+	} *tensors;			/* as the launcher takes them */
+	int ntensors;
+	int64_t temporaries;		/* bytes */
+};
+NODISCARD enum err_code export_gpu_torch_sequence(const struct export_torch_sequence *x, struct arena *a,
+	struct export_set *out, struct err *e);
 void export_host(const struct built *b, const char *name, struct arena *a, struct export_set *out);
 
 /* Do the exported launchers of a kernel have two functions, of which one launches it while what is in front of it in the stream runs, and

@@ -2,6 +2,7 @@
 #include "run/export_torch.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "gpu/libraries.h"
 
@@ -561,4 +562,36 @@ enum err_code export_gpu_torch(const struct export_torch_kernel *x, const char *
 			VEC_PUSH(a, &backward.saved, pair);
 	}
 	return export_torch(&op, &backward, a, out, e);
+}
+
+enum err_code export_gpu_torch_sequence(const struct export_torch_sequence *x, struct arena *a, struct export_set *out,
+	struct err *e)
+{
+	static const enum torch_role roles[] = { TORCH_INPUT, TORCH_CHANGED, TORCH_OUTPUT };
+	const char *folder = arena_strf(a, "%s/", x->name), *texts[] = { x->header, x->launcher };
+	struct torch_operator op = { .name = x->name, .about = x->about };
+
+	*out = (struct export_set){ .files = { 0 } };
+	VEC_PUSH(a, &op.sources, arena_strf(a, "%s.c", x->name));
+	for (int i = 0; i < x->nkernels; i++) {
+		struct torch_operator kernel;
+
+		TRY(put_operator(x->kernels[i], x->names[i], folder, a, out, &kernel, e));
+		VEC_PUSH(a, &op.sources, kernel.sources.v[0]);
+		op.arch = kernel.arch;
+		op.hip = kernel.hip;
+	}
+	for (int i = 0; i < 2; i++)
+		VEC_PUSH(a, &out->files, ((struct export_file){ arena_strf(a, "%s%s.%c", folder, x->name, "hc"[i]), texts[i],
+			strlen(texts[i]) }));
+	for (int i = 0; i < x->ntensors; i++) {
+		const struct export_torch_tensor *t = &x->tensors[i];
+		struct torch_tensor made = { .name = t->name, .role = roles[t->role], .type = t->type, .rank = t->rank };
+
+		for (int d = 0; d < t->rank; d++)
+			made.dims[d] = (struct torch_dimension){ t->shape[d], NONE };
+		VEC_PUSH(a, &op.tensors, made);
+	}
+	VEC_PUSH(a, &op.temporaries, (struct torch_temporary){ .known = x->temporaries });
+	return export_torch(&op, NULL, a, out, e);
 }

@@ -53,7 +53,8 @@ static const char *parameters(struct arena *a, const struct torch_operator *op, 
 			if (typed && t->role == TORCH_INPUT)
 				buf_puts(&b, "Tensor ");
 			else if (typed)
-				buf_printf(&b, "Tensor(%c!) ", 'a' + mutated++ % 26);
+				buf_printf(&b, mutated < 26 ? "Tensor(%c!) " : "Tensor(%c%d!) ", 'a' + mutated % 26, mutated / 26);
+			mutated += typed && t->role != TORCH_INPUT;
 			buf_puts(&b, t->name);
 		}
 		for (int i = 0; i < op->sizes.n && pass == 1; i++)

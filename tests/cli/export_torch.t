@@ -1,4 +1,4 @@
-# k:export(dir, {torch=true}). The operators really run, for a fake LibTorch (tests/fake/torch_shim.c), on a driver that
+# k:export(dir, {torch=true}), and that of a sequence. The operators really run, for a fake LibTorch (tests/fake/torch_shim.c), on a driver that
 # records its calls (tests/fake/recorder.c).
 . tests/lib.sh
 
@@ -75,6 +75,34 @@ function make.no_such() return compile(forward(64)), {torch = true, backward = c
 function make.host() return forward(64):compile{target = "host"}, {torch = true} end
 function make.alone() return compile(forward(64)), {backward = compile(two{})} end
 function make.gradients_alone() return compile(forward(64)), {torch = true, gradients = {Q = "C"}} end
+
+-- t = x w0, h[1] = t w1, u = h[1] w2, y = u t: a state that is written in part and read, and two temporaries at the same time.
+local function sequence()
+  local gemm = mr.examples.gemm
+  local sp = mr.sequence_plan(mr.sequence("chain", function(s)
+    local x, w, h = s:input("class", {64, 64}), s:input("w", {3, 64, 64}), s:state("h", {2, 64, 64})
+    local t, u, y = s:temp("t", {64, 64}), s:temp("u", {64, 64}), s:output("y", {64, 64})
+    s:call("up", gemm{m = 64, n = 64, k = 64}, {A = x, B = w:rows(0, 1), C = t})
+    s:call("keep", gemm{m = 64, n = 64, k = 64}, {A = t, B = w:rows(1, 1), C = h:rows(1, 1)})
+    s:call("down", gemm{m = 64, n = 64, k = 64}, {A = h:rows(1, 1), B = w:rows(2, 1), C = u})
+    s:call("last", gemm{m = 64, n = 64, k = 64}, {A = u, B = t, C = y})
+  end)(), "h200")
+  for _, c in ipairs(sp.calls) do
+    sp:use(c.name, lanes(sp.sequence:program(c.name), {m = 64, n = 64, k = 64}, {a = 2, b = 2}))
+  end
+  sp:launch("keep", {early = false})
+  sp:arena()
+  for _, s in ipairs(core.lower(core.sequence_plans(sp)[1], "cuda")) do
+    kinds[1] = s.entry .. "="
+    for _, p in ipairs(s.params) do kinds[1] = kinds[1] .. (p.kind == "map" and "m" or "p") end
+  end
+  return sp:compile{target = "cuda"}
+end
+
+function make.sequence() return sequence(), {torch = true, name = "two layers"} end
+function make.sequence_backward() return sequence(), {torch = true, backward = compile(forward(64))} end
+function make.sequence_others() return sequence(), {torch = true, others = {sequence()}} end
+function make.sequence_torch() return sequence(), {torch = 1} end
 
 local k, options = make[name]()
 local ok, e = pcall(k.export, k, dir, options)
@@ -257,6 +285,96 @@ t_like 'is reported' "$(grep '^made' "$T/out")" '^made: gemm: cuLaunchKernelEx: 
 t_cmd 'a capture' 0 with RECORDER_CAPTURING=1 "$T/main" "$T/gemm.so" gemm
 t_like 'needs a call before' "$(grep '^made' "$T/out")" \
 	'^made: gemm: call it once on cuda:0 before capturing a CUDA graph; 0 handles$'
+# ---- a sequence ------------------------------------------------------------------------
+
+refused 'a gradient of a sequence' sequence_backward 'an operator of a sequence has no gradient'
+refused 'an operator of several sizes' sequence_others \
+	'an operator has the sizes of one compiled sequence, so others= does not go with torch'
+refused 'torch=1' sequence_torch 'torch: true or false expected, got 1'
+t_cmd 'a sequence is a package' 0 "$MILLRACE" "$T/export.lua" sequence "$T/seq/new"
+t_out 'with a launcher of its own and of each kernel' <<'E'
+two_layers/two_layers_up.cu
+two_layers/two_layers_up.h
+two_layers/two_layers_up.c
+two_layers/two_layers.h
+two_layers/two_layers.c
+two_layers/__init__.py
+two_layers/operators.c
+pyproject.toml
+README.md
+E
+t_ok 'it compiles' library "$T/seq/new" two_layers
+cat >"$T/seq.c" <<'E'
+/* seq LIBRARY: print its operators, call them. */
+#include <dlfcn.h>
+#include <stdio.h>
+
+#include "fake_torch.h"
+
+int aoti_torch_delete_tensor_object(void *tensor);
+
+static uint64_t tensor(int rank, int64_t first, uintptr_t address)
+{
+	return fake_tensor(&(struct fake_tensor){ .type = 15, .rank = rank, .sizes = { rank == 3 ? first : 64, 64, 64 },
+		.address = address });
+}
+
+static void call(const char *name, int64_t states, int given)
+{
+	uint64_t stack[4] = { tensor(2, 0, 0x10000), tensor(3, 3, 0x20000), tensor(3, states, 0x30000) };
+	const char *error;
+
+	if (given)
+		stack[3] = tensor(2, 0, 0x40000);
+	error = fake_call(name, stack, 3 + given, 1 - given);
+	printf("%s: %s", name, error ? error : "ok");
+	if (!error && !given) {
+		printf(", y at %#lx", (unsigned long)fake_tensor_of(stack[0]).address);
+		aoti_torch_delete_tensor_object((void *)(uintptr_t)stack[0]);
+	}
+	printf("; %d handles\n", fake_handles());
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 2 || !dlopen("libtorch_cpu.so", RTLD_NOW | RTLD_GLOBAL) || !dlopen("libtorch_cuda.so", RTLD_NOW) ||
+	    !dlopen(argv[1], RTLD_NOW))
+		return 2;
+	fake_list();
+	call("two_layers", 2, 0);
+	call("two_layers_out", 2, 1);
+	call("two_layers", 1, 0);
+	return 0;
+}
+E
+t_ok 'a program that calls it links' $cc -std=gnu11 -Wall -Itests/fake -o "$T/seq_main" "$T/seq.c" -L"$T" -ltorch_cpu -ldl
+on_sequence() { # [SETTING] COMMAND...
+	rm -f "$T/log"
+	env LD_LIBRARY_PATH="$T" RECORDER_LOG="$T/log" RECORDER_PARAMS="$(cat "$T/seq/new/kinds")" "$@"
+}
+t_cmd 'it runs' 0 on_sequence "$T/seq_main" "$T/two_layers.so"
+t_out 'a state is changed, an output is new' <<'E'
+two_layers(Tensor class_, Tensor w, Tensor(a!) h) -> Tensor on CUDA CPU
+two_layers_out(Tensor class_, Tensor w, Tensor(a!) h, Tensor(b!) y) -> () on CUDA CPU
+two_layers: ok, y at 0x900000; 0 handles
+two_layers_out: ok; 0 handles
+two_layers: two_layers: h must have shape (2, 64, 64), got (1, 64, 64); 0 handles
+E
+# launched ARENA Y: of each kernel, does it begin early, and its tensors A, B, C
+launched() {
+	printf '%s\n' ": 0x10000 0x20000 $1" ": $1 0x22000 0x32000" " early: 0x32000 0x24000 ${1}2000" " early: ${1}2000 $1 $2" |
+		sed "s/${1}2000/$(printf '%#x' $(($1 + 0x2000)))/"
+}
+t_is 'its kernels run in the order of the plan, with temporaries in memory of torch' \
+	"$(launches | sed 's/.*stream 0x77\( early\)\?\(:\( 0x[0-9a-f]*\)*\) .*/\1\2/')" \
+	"$(launched 0x910000 0x900000; launched 0x920000 0x40000)"
+t_is 'nothing is taken from the pool' "$(grep -c -i async "$T/log")" 0
+t_cmd 'a launch of it that fails' 0 on_sequence RECORDER_FAIL=cuLaunchKernelEx=719 "$T/seq_main" "$T/two_layers.so"
+t_like 'is reported, with the kernel' "$(grep '^two_layers:' "$T/out")" \
+	'^two_layers: two_layers: two_layers_up: cuLaunchKernelEx: CUDA_ERROR_719 .*; 0 handles'
+t_cmd 'a capture' 0 on_sequence RECORDER_CAPTURING=1 "$T/seq_main" "$T/two_layers.so"
+t_like 'needs a call before' "$(grep '^two_layers:' "$T/out")" \
+	'^two_layers: two_layers: call it once on cuda:0 before capturing a CUDA graph; 0 handles'
 mkdir "$T/old"
 echo 'int aoti_torch_get_dim;' | $cc -x c - -shared -fPIC -o "$T/old/libtorch_cpu.so"
 cat >"$T/old.c" <<'E'
@@ -278,6 +396,6 @@ t_like 'is named' "$(cat "$T/out")" 'this torch has no aoti_torch_abi_version: v
 
 if command -v python3 >/dev/null; then
 	t_cmd 'the modules compile' 0 python3 -m py_compile "$T/new/gemm/__init__.py" "$T/any/gemm_any/__init__.py" \
-		"$T/gradient/product/__init__.py"
+		"$T/gradient/product/__init__.py" "$T/seq/new/two_layers/__init__.py"
 fi
 t_done
