@@ -195,7 +195,8 @@ static const struct arity {
 } arities[] = {
 	{ PLAN_CLASS, "append", 3 }, { PLAN_CLASS, "remove", 2 }, { PLAN_CLASS, "move", 3 }, { PLAN_CLASS, "insert", 3 },
 	{ PLAN_CLASS, "lane", 3 }, { PLAN_CLASS, "wait", 3 }, { PLAN_CLASS, "unwait", 3 }, { PLAN_CLASS, "buffers", 2 },
-	{ PLAN_CLASS, "fill_waits", 1 }, { PLAN_CLASS, "grid", 2 }, { PLAN_CLASS, "split", 4 }, { PLAN_CLASS, "split_off", 4 },
+	{ PLAN_CLASS, "fill_waits", 1 }, { PLAN_CLASS, "grid", 2 }, { PLAN_CLASS, "launch", 2 }, { PLAN_CLASS, "split", 4 },
+	{ PLAN_CLASS, "split_off", 4 },
 	{ PLAN_CLASS, "fetch", 3 }, { PLAN_CLASS, "direct", 2 }, { PLAN_CLASS, "swap", 2 }, { PLAN_CLASS, "window", 2 },
 	{ PLAN_CLASS, "alias", 2 }, { PLAN_CLASS, "propagate", 2 },
 	{ PLAN_CLASS, "cut", 4 }, { PLAN_CLASS, "place", 2 },	/* deprecated names */

@@ -35,7 +35,7 @@ tap.ok(n > 80, "all calls of the reference", n)
 
 local function says(code, want) tap.refuses('local plan = require "millrace".load_plan "attention_overlap" ' .. code, "user.lua:1: " .. want) end
 says("plan:copy{device = 1}", "copy takes no arguments, got 1: plan:copy()")
-says("plan:simulate(nil, nil, 3)", "simulate takes at most 1 argument, got 3: plan:simulate{events=, sizes=}")
+says("plan:simulate(nil, nil, 3)", "simulate takes at most 1 argument, got 3: plan:simulate{events=, sizes=, warm=}")
 says('plan:append("softmax", {}, 3)', 'append takes at most 2 arguments, got 3: plan:append(task, {seu="tensor", lane="c0", at=1})')
 says("mr.devices(3)", "devices takes no arguments, got 1: mr.devices()")
 tap.ok(pcall(plan.copy, plan, nil, nil), "nil is no argument too many")
