@@ -1,8 +1,6 @@
 """For torch.t: torch_operators.py FOLDER, of the packages that operators.lua exported. Prints TAP."""
 import sys
 import threading
-import time
-import traceback
 
 for name in "gemm", "module", "any", "attention":
     sys.path.insert(0, f"{sys.argv[1]}/{name}")
@@ -13,41 +11,9 @@ import attention
 import gemm
 import gemm_any
 import gemm_module
+from torch_lib import cost, finish, near, random, refused, test
 
 ops = torch.ops.millrace
-count = failed = 0
-
-
-def test(f):
-    """Run it; its title is its docstring."""
-    global count, failed
-    count += 1
-    try:
-        f()
-        print(f"ok {count} - {f.__doc__}", flush=True)
-    except Exception:
-        failed += 1
-        print(f"not ok {count} - {f.__doc__}", flush=True)
-        print("\n".join("# " + line for line in traceback.format_exc().splitlines()[-12:]), flush=True)
-
-
-def random(*shape):
-    return torch.randn(*shape, device="cuda", dtype=torch.bfloat16)
-
-
-def near(x, y, most=5e-3):
-    error = ((x.float() - y.float()).norm() / y.float().norm()).item()
-    assert error < most, error
-
-
-def refused(text, f, *args):
-    try:
-        f(*args)
-    except RuntimeError as e:
-        assert text in str(e), str(e)
-        return
-    assert False, f"nothing was raised, not {text!r}"
-
 
 a, b, c = random(256, 256), random(256, 256), torch.empty(256, 256, device="cuda", dtype=torch.bfloat16)
 q, k, v = (random(2, 4, 512, 64).requires_grad_() for _ in range(3))
@@ -142,26 +108,9 @@ def _():
     near(program.module()(*given), wanted)
 
 
-def cost(f, calls=2000):
-    """Microseconds of the host, the median of five runs; waiting for the device is not counted."""
-    runs = []
-    for _ in range(5):
-        torch.cuda.synchronize()
-        waited, start = 0, time.perf_counter()
-        for i in range(calls):
-            f()
-            if i % 200 == 199:
-                at = time.perf_counter()
-                torch.cuda.synchronize()
-                waited += time.perf_counter() - at
-        runs.append((time.perf_counter() - start - waited) / calls * 1e6)
-    return sorted(runs)[2]
-
-
 run, run_out = gemm.run, gemm.run_out
 for title, f in (("operator, given its output", lambda: run_out(a, b, c)), ("operator", lambda: run(a, b)),
                  ("module, out=", lambda: gemm_module.run(a, b, out=c)), ("torch.mm, out=", lambda: torch.mm(a, b, out=c))):
     f()
     print(f"# a call of 256^3: {title}: {cost(f):.2f} microseconds")
-print(f"1..{count}")
-sys.exit(failed > 0)
+finish()
