@@ -1,5 +1,5 @@
-# k:export(dir, {torch=true}), and that of a sequence. The operators really run, for a fake LibTorch (tests/fake/torch_shim.c), on a driver that
-# records its calls (tests/fake/recorder.c).
+# k:export(dir, {torch=true}), and that of a sequence. The operators really run, for a fake LibTorch (tests/fake/torch_shim.c),
+# on a driver that records its calls (tests/fake/recorder.c).
 . tests/lib.sh
 
 . tests/fake/recorder.sh
