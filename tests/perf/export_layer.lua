@@ -3,7 +3,8 @@
 --   millrace tests/perf/export_layer.lua FOLDER CASE SEQUENCE KEY=VALUE...
 --
 -- SEQUENCE: a name of examples. Its plan is the script LAYER_PLANS/CASE.lua (layer_plans), or else the best one of the store, or else what
--- searches find, SEARCH_SECONDS (10) for each kernel; both are environment variables. The modules are CASE.py and CASE_CALL.py.
+-- searches find, SEARCH_SECONDS (10) for each kernel; both are environment variables. The modules are CASE.py and CASE_CALL.py. With
+-- OPERATOR=1 in the environment there is the package CASE of a PyTorch operator, too.
 local mr = require "millrace"
 
 local folder, case, name = arg[1], arg[2], arg[3]
@@ -22,6 +23,8 @@ if file then
 else
   plan = seq:plan("h200", {seconds = tonumber(os.getenv "SEARCH_SECONDS" or 10)})
 end
-plan:compile{target = "cuda"}:export(folder, {name = case})
+local kernels = plan:compile{target = "cuda"}
+kernels:export(folder, {name = case})
+if os.getenv "OPERATOR" == "1" then kernels:export(folder .. "/operator", {torch = true, name = case}) end
 plan:save(folder .. "/plan.lua", {overwrite = true})
 print(("predicted %.4f ms, %s"):format(plan:simulate().seconds * 1e3, file and "the plan of " .. path or "planned now, or by the store"))

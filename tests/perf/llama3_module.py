@@ -2,6 +2,7 @@
 """transformers' LlamaDecoderLayer with the forward pass of Millrace's kernels in it, on random weights: do both give the same?
 
     python3 tests/perf/llama3_module.py [FOLDER] [--tokens 512]      # FOLDER: an export of export_layer.lua, of that many tokens
+    python3 tests/perf/llama3_module.py FOLDER --operator            # FOLDER: .../NAME of a package, of export(..., {torch=true})
     python3 tests/perf/llama3_module.py --torch --small --tokens 64  # functions of torch instead of kernels, on the CPU, too
 
 `Layer` is what a user writes: a module with the tensors of the layer that it stands for, whose forward calls the kernels. Its weights are
@@ -116,20 +117,31 @@ class Layer(nn.Module):
         return self.kernels({"x": hidden_states, **self.t})
 
 
+def value_of(t, name, names, kept):
+    """What a tensor of layer_cases.py is; kept: weights that were brought into its form."""
+    how = names.get(name, name)
+    if name == "x":
+        return t["x"]
+    if name not in kept:
+        kept[name] = t[how] if isinstance(how, str) else how(t)
+    return kept[name]
+
+
 def exported(folder, names):
     """The module in that folder, as a function of the tensors of layer_cases.py. The weights are brought into its form once."""
     sys.path.insert(0, os.path.abspath(folder))
     module, kept = importlib.import_module(os.path.basename(os.path.abspath(folder))), {}
     module.load()
+    return lambda t: module.run(*[value_of(t, name, names, kept) for name, _, _ in module.INPUTS + module.STATES])
 
-    def value(t, name):
-        how = names.get(name, name)
-        if name == "x":
-            return t["x"]
-        if name not in kept:
-            kept[name] = t[how] if isinstance(how, str) else how(t)
-        return kept[name]
-    return lambda t: module.run(*[value(t, name) for name, _, _ in module.INPUTS + module.STATES])
+
+def exported_operator(folder, names):
+    """The same of a package's operator."""
+    folder = os.path.abspath(folder)
+    sys.path.insert(0, os.path.dirname(folder))
+    package, kept = importlib.import_module(os.path.basename(folder)), {}
+    given = [t.name for t in package.OPERATORS[package.NAME].tensors if t.role != "out"]
+    return lambda t: package.run(*[value_of(t, name, names, kept) for name in given])
 
 
 def plain(c):
@@ -148,6 +160,7 @@ def main():
     p.add_argument("folder", nargs="?")
     p.add_argument("--tokens", type=int, default=512)
     p.add_argument("--torch", action="store_true")
+    p.add_argument("--operator", action="store_true")
     p.add_argument("--small", action="store_true")
     options = p.parse_args()
     if not options.torch and not options.folder:
@@ -176,7 +189,8 @@ def main():
         kernels = plain(c)
     else:
         from layer_cases import CASES
-        kernels = exported(options.folder, next(case.ours[2] for case in CASES if case.name == f"llama3 1 x {options.tokens}"))
+        names = next(case.ours[2] for case in CASES if case.name == f"llama3 1 x {options.tokens}")
+        kernels = (exported_operator if options.operator else exported)(options.folder, names)
     ours = Layer(narrow, kernels, tables)
     model = nn.ModuleList([narrow])
     theirs = output(model[0], x)
