@@ -122,17 +122,24 @@ local signatures = {
 local alone = {dofile = true, loadfile = true, help = true}    -- functions that are no field of anything
 local anywhere = {dtype = dtypes, out = dtypes, wtype = dtypes, decay = dtypes}
 
--- Topic of a call: of an object's class if that is known, else of any that has such a method.
+local classes <const> = {"plan", "timeline", "graph", "kernel", "program", "array", "device", "sequence", "sequence_plan", "sequence_timeline"}
+
+-- Topic of a call: of an object's class if that is known, else of the first class that has such a method.
 local function topic_of(x, name, path)
   if known.topics[path] or name == path then return known.topics[path] end
-  for _, class in next, {"plan", "timeline", "graph", "kernel", "program", "array", "device"} do
-    local kind = class == "program" and "bound" or class
-    if is(x, "millrace." .. class) and known.topics[kind .. ":" .. name] then return known.topics[kind .. ":" .. name] end
+  local first
+  for i = 1, #classes do
+    local topic = known.topics[(classes[i] == "program" and "bound" or classes[i]) .. ":" .. name]
+    if topic and is(x, "millrace." .. classes[i]) then return topic end
+    first = first or topic and topic.call and topic
   end
   if type(x) == "userdata" then return nil end
+  if first then return first end
+  local least
   for full, topic in next, known.topics do
-    if topic.call and match(full, ":(.*)$") == name then return topic end
+    if topic.call and match(full, ":(.*)$") == name and (not least or full < least) then first, least = topic, full end
   end
+  return first
 end
 
 -- Sizes and options of a program of examples/, as its text reads them.

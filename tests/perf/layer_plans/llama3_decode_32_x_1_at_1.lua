@@ -5,49 +5,38 @@ local device = mr.device "h200"
 local sp = mr.sequence_plan(seq, device)
 do
   local plan = mr.plan(seq:program("qkv"):graph{tile={b=32, h=1, half=32, k=256}}, device)
-  plan:split("b", 2)
   plan:lane("p0", {warps=1})
+  plan:lane("p1", {warps=1})
   plan:lane("c0", {warps=4})
-  plan:lane("c1", {warps=4})
-  plan:lane("w0", {warps=1})
   plan:buffers{x=4, w=4}
-  plan:grid{raster="rows", group=8}
-  plan:launch{ready={"W", "Cos", "Sin", "Pos"}}
+  plan:grid{raster="rows", group=4}
   plan:append("load_x", {seu="tma", lane="p0"})
   plan:append("load_cos", {seu="tma", lane="p0"})
   plan:append("load_sin", {seu="tma", lane="p0"})
   plan:append("load_pos", {seu="tma", lane="p0"})
-  plan:append("squares.0", {seu="cuda", lane="c0"})
-  plan:append("mma.0", {seu="mma_sync", lane="c0"})
-  plan:append("rotate.0", {seu="cuda", lane="c0"})
-  plan:append("store_q.0", {seu="cuda", lane="c0"})
-  plan:append("store_k.0", {seu="cuda", lane="c0"})
-  plan:append("store_v.0", {seu="cuda", lane="c0"})
-  plan:append("squares.1", {seu="cuda", lane="c1"})
-  plan:append("mma.1", {seu="mma_sync", lane="c1"})
-  plan:append("rotate.1", {seu="cuda", lane="c1"})
-  plan:append("store_q.1", {seu="cuda", lane="c1"})
-  plan:append("store_k.1", {seu="cuda", lane="c1"})
-  plan:append("store_v.1", {seu="cuda", lane="c1"})
-  plan:append("load_w", {seu="tma", lane="w0"})
-  plan:wait("load_x", {"mma.0", "mma.1"})
-  plan:wait("load_w", {"mma.0", "mma.1"})
-  plan:wait("squares.0", {"load_x"})
-  plan:wait("squares.1", {"load_x"})
-  plan:wait("mma.0", {"load_w"})
-  plan:wait("mma.1", {"load_w"})
-  plan:wait("rotate.0", {"load_sin", "load_cos"})
-  plan:wait("rotate.1", {"load_sin", "load_cos"})
-  plan:wait("store_k.0", {"load_pos"})
-  plan:wait("store_k.1", {"load_pos"})
+  plan:append("load_w", {seu="tma", lane="p1"})
+  plan:append("squares", {seu="cuda", lane="c0"})
+  plan:append("mma", {seu="mma_sync", lane="c0"})
+  plan:append("rotate", {seu="cuda", lane="c0"})
+  plan:append("store_q", {seu="tma", lane="c0"})
+  plan:append("store_k", {seu="tma", lane="c0"})
+  plan:append("store_v", {seu="tma", lane="c0"})
+  plan:wait("load_x", {"mma"})
+  plan:wait("load_w", {"mma"})
+  plan:wait("squares", {"load_x"})
+  plan:wait("mma", {"load_w"})
+  plan:wait("load_pos", {"store_k", "store_v"})
+  plan:wait("rotate", {"load_sin", "load_cos", "store_q", "store_k", "store_v"})
+  plan:wait("store_k", {"load_pos"})
   sp:use("qkv", plan)
 end
 do
-  local plan = mr.plan(seq:program("attend"):graph{tile={d=128, g=4, key=32}}, device)
+  local plan = mr.plan(seq:program("attend"):graph{tile={d=128, g=4, key=64}}, device)
   plan:lane("p0", {warps=1})
-  plan:lane("c0", {warps=4, replicas=3})
-  plan:buffers{q=2, k=7, v=6, mx_2=4, part=4, l_2=4}
-  plan:grid{raster="rows", group=8, longest_first=true, section=528}
+  plan:lane("c0", {warps=4, replicas=2})
+  plan:buffers{q=2, k=6, v=6, mx_2=4, part=4, l_2=4}
+  plan:grid{raster="rows", group=8}
+  plan:launch{ready={"Pos"}}
   plan:append("load_q", {seu="tma", lane="p0"})
   plan:append("load_k", {seu="tma", lane="p0"})
   plan:append("load_v", {seu="tma", lane="p0"})
@@ -67,6 +56,7 @@ do
   plan:append("combine", {seu="cuda", lane="c0"})
   plan:append("store_o", {seu="tma", lane="c0"})
   plan:wait("load_q", {"load_q", "mma_qk"})
+  plan:wait("load_k", {"mma_qk"})
   plan:wait("mma_qk", {"load_q", "load_k"})
   plan:wait("softmax", {"mma_qk"})
   plan:wait("load_v", {"mma_pv"})
@@ -79,44 +69,43 @@ do
   sp:use("attend", plan)
 end
 do
-  local plan = mr.plan(seq:program("out"):graph{tile={block=1, col=32, k=256, m=32}}, device)
-  plan:swap("mma")
-  plan:lane("p0", {warps=1})
-  plan:lane("c0", {warps=4})
-  plan:lane("w0", {warps=1})
-  plan:buffers{b=6, a=6}
-  plan:grid{raster="rows", group=8}
-  plan:launch{ready={"B"}}
-  plan:append("load_a", {seu="tma", lane="p0"})
-  plan:append("load_r", {seu="tma", lane="p0"})
-  plan:append("mma", {seu="mma_sync", lane="c0"})
-  plan:append("epilogue", {seu="cuda", lane="c0"})
-  plan:append("store_c", {seu="tma", lane="c0"})
-  plan:append("store_s", {seu="tma", lane="c0"})
-  plan:append("load_b", {seu="tma", lane="w0"})
-  plan:wait("load_a", {"mma"})
-  plan:wait("load_b", {"mma"})
-  plan:wait("mma", {"load_b", "load_a"})
-  plan:wait("epilogue", {"load_r", "store_c", "store_s"})
-  sp:use("out", plan)
-end
-do
-  local plan = mr.plan(seq:program("gate"):graph{tile={k=256, m=32, n=32}}, device)
+  local plan = mr.plan(seq:program("out"):graph{tile={col=32, k=128, m=32}}, device)
   plan:lane("p0", {warps=1})
   plan:lane("p1", {warps=1})
   plan:lane("c0", {warps=4, replicas=2})
-  plan:lane("w0", {warps=1})
-  plan:buffers{x=3, g=3, u=3, s=2}
-  plan:grid{raster="rows", group=8, dynamic=true}
+  plan:buffers{a=9, b=9}
+  plan:grid{raster="rows", group=8}
+  plan:launch{ready={"B", "R"}}
+  plan:append("load_b", {seu="tma", lane="p0"})
+  plan:append("load_r", {seu="tma", lane="p0"})
+  plan:append("load_a", {seu="tma", lane="p1"})
+  plan:append("mma", {seu="tensor", lane="c0"})
+  plan:append("epilogue", {seu="cuda", lane="c0"})
+  plan:append("store_c", {seu="cuda", lane="c0"})
+  plan:append("store_s", {seu="cuda", lane="c0"})
+  plan:wait("load_a", {"mma"})
+  plan:wait("load_b", {"mma"})
+  plan:wait("mma", {"load_a", "load_b"})
+  plan:wait("load_r", {"epilogue"})
+  plan:wait("epilogue", {"mma", "load_r"})
+  sp:use("out", plan)
+end
+do
+  local plan = mr.plan(seq:program("gate"):graph{tile={k=128, m=32, n=64}}, device)
+  plan:lane("p0", {warps=1})
+  plan:lane("p1", {warps=1})
+  plan:lane("c0", {warps=4})
+  plan:buffers{x=4, g=4, u=4}
+  plan:grid{raster="rows", group=8}
   plan:launch{ready={"G", "U"}}
-  plan:append("load_x", {seu="tma", lane="p0"})
-  plan:append("load_s", {seu="tma", lane="p0"})
-  plan:append("mma_g", {seu="tensor", lane="c0"})
+  plan:append("load_g", {seu="tma", lane="p0"})
+  plan:append("load_u", {seu="tma", lane="p0"})
+  plan:append("load_x", {seu="tma", lane="p1"})
+  plan:append("load_s", {seu="tma", lane="p1"})
   plan:append("mma_u", {seu="tensor", lane="c0"})
+  plan:append("mma_g", {seu="tensor", lane="c0", at=1})
   plan:append("gate", {seu="cuda", lane="c0"})
   plan:append("store_c", {seu="tma", lane="c0"})
-  plan:append("load_g", {seu="tma", lane="w0"})
-  plan:append("load_u", {seu="tma", lane="w0"})
   plan:wait("load_x", {"mma_u"})
   plan:wait("load_g", {"mma_g"})
   plan:wait("load_u", {"mma_u"})
@@ -130,16 +119,15 @@ do
   plan:lane("p0", {warps=1})
   plan:lane("p1", {warps=1})
   plan:lane("c0", {warps=4})
-  plan:lane("w0", {warps=1})
   plan:buffers{a=6, b=6}
   plan:grid{raster="rows", group=8}
   plan:launch{ready={"B"}}
-  plan:append("load_a", {seu="tma", lane="p0"})
-  plan:append("load_r", {seu="tma", lane="p0"})
+  plan:append("load_b", {seu="tma", lane="p0"})
+  plan:append("load_a", {seu="tma", lane="p1"})
+  plan:append("load_r", {seu="tma", lane="p1"})
   plan:append("mma", {seu="tensor", lane="c0"})
   plan:append("epilogue", {seu="cuda", lane="c0"})
   plan:append("store_c", {seu="cuda", lane="c0"})
-  plan:append("load_b", {seu="tma", lane="w0"})
   plan:wait("load_a", {"mma"})
   plan:wait("load_b", {"mma"})
   plan:wait("mma", {"load_a", "load_b"})
