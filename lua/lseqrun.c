@@ -341,7 +341,7 @@ static int inputs_l(lua_State *L)
 	return 1;
 }
 
-/* core.array_part(array, offset, dtype, {size, ...}) -> a new array of the elements from `offset` on, counted from 0 */
+/* core.array_part(array, offset, {size, ...}) -> a new array of the elements from `offset` on, counted from 0 */
 static int part_l(lua_State *L)
 {
 	struct array *a = check_array(L, 1, "part"), *out;

@@ -47,25 +47,34 @@ function given:check(condition, message)
   raise(("%s: %s"):format(self.name, message or "these sizes do not fit"), self.location)
 end
 
--- A key that was not read is a mistake, known only after the function has run.
-function given:check_read()
-  for _, key in ipairs(draft.keys(self.values)) do
-    if not self.read[key] then
-      local known = draft.keys(self.read)
+-- A key that was not read is a mistake, known only after the function has run. name: of what is bound; values, read: by key.
+local function check_read(name, values, read, location)
+  for _, key in ipairs(draft.keys(values)) do
+    if not read[key] then
+      local known = draft.keys(read)
       local near = hint(key, known)
-      raise(("bind: unknown size or option '%s' of '%s'%s"):format(key, self.name, near ~= "" and near
-        or (" (known: %s)"):format(table.concat(known, ", "))), self.location)
+      raise(("bind: unknown size or option '%s' of '%s'%s"):format(key, name, near ~= "" and near
+        or (" (known: %s)"):format(table.concat(known, ", "))), location)
     end
   end
 end
 
--- name: of what is bound, for messages; location: of the call of bind.
-return function(name, values, location)
+function given:check_read() check_read(self.name, self.values, self.read, self.location) end
+
+-- Are they given by name?
+local function check_keys(values)
   expect(type(values) == "table", "bind", "table of sizes", values)
-  local copy = {}
-  for key, value in pairs(values) do
+  for key in pairs(values) do
     if type(key) ~= "string" then raise("bind: sizes and options are given by name, as in bind{m=4096, n=4096}") end
-    copy[key] = value
   end
+end
+
+-- name: of what is bound, for messages; location: of the call of bind.
+local function new(name, values, location)
+  check_keys(values)
+  local copy = {}
+  for key, value in pairs(values) do copy[key] = value end
   return setmetatable({name = name, values = copy, read = {}, location = location}, given)
 end
+
+return {new = new, check_keys = check_keys, check_read = check_read}

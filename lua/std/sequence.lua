@@ -116,7 +116,7 @@ local origins = setmetatable({}, {__mode = "k"})        -- bound sequence -> {th
 
 local function bind(seq, sizes)
   expect(getmetatable(seq) == SEQUENCE, "bind", "sequence", seq)
-  local given = given_values(seq.name, sizes == nil and {} or sizes, core.location())
+  local given = given_values.new(seq.name, sizes == nil and {} or sizes, core.location())
   local _ <close> = nest "bind"
   local bound = core.sequence(seq.name)
   seq[BODY](new(S, {[CORE] = bound, [GIVEN] = given}))

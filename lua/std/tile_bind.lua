@@ -2,8 +2,9 @@
 
 local core = require "millrace.core"
 local draft = require "millrace.draft"
+local given_values = require "millrace.given"
 local objects = require "millrace.tile_objects"
-local raise, hint, entry, expect = core.raise, core.hint, core.entry, core.expect
+local raise, entry, expect = core.raise, core.entry, core.expect
 local class, new, nest = objects.class, objects.new, objects.nest
 local P <const>, PROGRAM <const>, ANY <const> = objects.P, objects.PROGRAM, objects.ANY
 local BUILDER <const>, GIVEN <const>, READ <const>, LOCATION <const>, NAME <const> = objects.BUILDER, objects.GIVEN, objects.READ,
@@ -12,25 +13,6 @@ local LOOPS <const>, SIZES <const>, DEFAULTS <const>, TASK <const>, ALIKE <const
   objects.TASK, objects.ALIKE
 
 local BODY = {}
-
-local function check_sizes(sizes, what)
-  expect(type(sizes) == "table", what, "table of sizes", sizes)
-  for key in pairs(sizes) do
-    if type(key) ~= "string" then raise("bind: sizes and options are given by name, as in bind{m=4096, n=4096}") end
-  end
-end
-
--- A key that the program has not read is a mistake, known only after its function has run.
-local function check_read(prog, given, read, location)
-  for _, key in ipairs(draft.keys(given)) do
-    if not read[key] then
-      local known = draft.keys(read)
-      local near = hint(key, known)
-      raise(("bind: unknown size or option '%s' of '%s'%s"):format(key, prog.name, near ~= "" and near
-        or (" (known: %s)"):format(table.concat(known, ", "))), location)
-    end
-  end
-end
 
 -- An option as texts about the program say it: "causal=true".
 local LONGEST_OPTION <const> = 40
@@ -96,7 +78,7 @@ end
 
 function bind(prog, sizes)
   expect(getmetatable(prog) == PROGRAM, "bind", "program", prog)
-  check_sizes(sizes, "bind")
+  given_values.check_keys(sizes)
   local given, read, location = {}, {}, core.location()
   for key, size in pairs(sizes) do given[key] = size end
   local _ <close> = nest "bind"
@@ -108,7 +90,7 @@ function bind(prog, sizes)
     objects.building = p
     prog[BODY](p)
   end
-  check_read(prog, given, read, location)
+  given_values.check_read(prog.name, given, read, location)
   say_options(p, builder)
   local bound = builder:finish()
   origins[bound] = {prog, given, p[DEFAULTS]}

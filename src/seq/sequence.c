@@ -352,11 +352,3 @@ enum err_code sequence_finish(struct sequence *s, struct err *e)
 	s->finished = true;
 	return OK;
 }
-
-int sequence_edge(const struct sequence *s, int from, int to)
-{
-	int i;
-
-	FIND_FIRST(i, s->edges.n, s->edges.v[i].from == from && s->edges.v[i].to == to);
-	return i;
-}

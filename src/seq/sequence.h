@@ -99,8 +99,6 @@ NODISCARD enum err_code sequence_finish(struct sequence *s, struct err *e);
 /* Have two arguments bytes in common? */
 bool seq_args_overlap(const struct seq_arg *a, const struct seq_arg *b);
 
-/* Do the calls need to be ordered: does an edge lead from one to the other? Returns the edge, or NONE. */
-int sequence_edge(const struct sequence *s, int from, int to);
 int sequence_find_call(const struct sequence *s, const char *name);	/* NONE */
 int sequence_find_tensor(const struct sequence *s, const char *name);	/* NONE */
 
