@@ -1,5 +1,9 @@
 /* The attached device, and kernels: building them for either backend, their fields, running them. */
 #include "lkernel.h"
+
+#include <math.h>
+#include <stdlib.h>
+
 #include "plan/sized.h"
 
 #define GPU_CLASS "millrace.gpu"
@@ -447,4 +451,17 @@ void lua_open_kernel(lua_State *L)
 	class_new(L, &(struct class_def){ ON_HOST_CLASS, NULL, on_host, meta });
 	record_class(L, ATTACHED_RECORD, "what is attached", attached_fields, LEN(attached_fields));
 	luaL_setfuncs(L, functions, 0);
+}
+
+static int by_value(const void *x, const void *y)
+{
+	double a = *(const double *)x, b = *(const double *)y;
+
+	return (a > b) - (a < b);
+}
+
+double median_ms(struct gpu_result *r)
+{
+	qsort(r->ms, (size_t)r->runs, sizeof(*r->ms), by_value);
+	return r->runs ? r->ms[(r->runs - 1) / 2] : NAN;
 }

@@ -25,4 +25,7 @@ struct built *push_built(lua_State *L, const char *class_name, enum backend back
  * arrays for the outputs, which are stored in the table at `results`. In `a`. */
 void **tensor_pointers(lua_State *L, const struct program *p, int inputs, int results, struct arena *a);
 
+/* The median time of the runs of a benchmark, in milliseconds; NAN without runs. Sorts r->ms. */
+double median_ms(struct gpu_result *r);
+
 #endif

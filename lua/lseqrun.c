@@ -177,20 +177,6 @@ static struct timeline **push_traced(lua_State *L, int i, int into, struct built
 	return t;
 }
 
-static int by_value(const void *x, const void *y)
-{
-	double a = *(const double *)x, b = *(const double *)y;
-
-	return (a > b) - (a < b);
-}
-
-/* The median time of the runs of a benchmark, in milliseconds. */
-static double median_of(struct gpu_result *r)
-{
-	qsort(r->ms, (size_t)r->runs, sizeof(*r->ms), by_value);
-	return r->runs ? r->ms[(r->runs - 1) / 2] : NAN;
-}
-
 /* Run the traced kernels in a benchmark of the planned run, whose last run is that of the stamps; before and after it the others, for the
  * overhead of stamps. */
 static enum err_code run_traced(struct sequence_job *job, struct built *const *plain, struct built *const *traced, struct gpu *g, double limit,
@@ -203,7 +189,7 @@ static enum err_code run_traced(struct sequence_job *job, struct built *const *p
 
 		job->kernels = i == 1 ? traced : plain;
 		TRY(sequence_on_device(job, g, limit, bench, stop, a, &r, e));
-		ms[i] = median_of(&r);
+		ms[i] = median_ms(&r);
 		o->cache = gpu_cache_name(r.cache);
 	}
 	o->overhead = ms[1] / ((ms[0] + ms[2]) / 2) - 1;

@@ -7,13 +7,6 @@
 #include "run/lengths.h"
 #include "run/trace.h"
 
-static int by_value(const void *x, const void *y)
-{
-	double a = *(const double *)x, b = *(const double *)y;
-
-	return (a > b) - (a < b);
-}
-
 static void read_eu(lua_State *L, struct trace_options *o)
 {
 	int64_t eu;
@@ -32,8 +25,7 @@ static enum err_code time_both(struct built *plain, struct built *traced, struct
 		struct gpu_result r;
 
 		TRY(built_run(i == 1 ? traced : plain, plain->plan, g, in, limit, bench, stop, a, &r, e));
-		qsort(r.ms, (size_t)r.runs, sizeof(*r.ms), by_value);
-		ms[i] = r.runs ? r.ms[(r.runs - 1) / 2] : NAN;	/* the median */
+		ms[i] = median_ms(&r);
 		o->cache = gpu_cache_name(r.cache);
 	}
 	o->seconds = ms[1] * 1e-3;
