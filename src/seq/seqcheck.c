@@ -6,7 +6,8 @@
 #include "plan/check.h"
 #include "target/target.h"
 
-static const char *const names[] = { "no_plan", "kernel", "order", "wait", "arena", "bounds", "early", "ready" };	/* ORDER seq_problem_code */
+/* ORDER seq_problem_code */
+static const char *const names[] = { "no_plan", "kernel", "order", "wait", "arena", "bounds", "early", "ready" };
 
 const char *seq_problem_name(enum seq_problem_code c)
 {
@@ -89,9 +90,11 @@ static void check_edge(struct checker *c, const struct seq_edge *d)
 		x->loc = c->p->order_loc;
 		return;
 	}
-	x->message = arena_strf(c->a, "'%s' %s '%s', which '%s' %s, and nothing orders them: they are in streams %d and %d", to,
+	x->message = arena_strf(c->a, "'%s' %s '%s', which '%s' %s, and nothing orders them: they are in streams %d and "
+		"%d", to,
 		verb(d->to_writes), tensor, from, verb(d->from_writes), c->p->launches[d->to].stream, c->p->launches[d->from].stream);
-	x->hint = arena_strf(c->a, "sp:launch(\"%s\", {stream=%d, early=false, after={\"%s\"}})", to, c->p->launches[d->to].stream, from);
+	x->hint = arena_strf(c->a, "sp:launch(\"%s\", {stream=%d, early=false, after={\"%s\"}})", to,
+		c->p->launches[d->to].stream, from);
 }
 
 static void check_launch(struct checker *c, int call)
@@ -127,8 +130,8 @@ static void check_launch(struct checker *c, int call)
 	x->hint = arena_strf(c->a, "sp:launch(\"%s\", {stream=%d, early=false})", call_name(c, call), l->stream);
 }
 
-/* What an early kernel loads before it waits must not be written by any kernel that may still run: all those in front of it, back to
- * the first one, as each may be launched before the one in front of it has waited. */
+/* What an early kernel loads before it waits must not be written by any kernel that may still run: all those in
+ * front of it, back to the first one, as each may be launched before the one in front of it has waited. */
 static void check_ready(struct checker *c, int call)
 {
 	const struct plan *plan = c->p->launches[call].plan;
@@ -145,10 +148,11 @@ static void check_ready(struct checker *c, int call)
 		x->tensor = tensor;
 		x->loc = plan->launch_loc;
 		x->other_loc = c->s->calls.v[t->uses.v[k].call].loc;
-		x->message = arena_strf(c->a, "the plan of '%s' says that %s is ready before the kernels in front have ended; that is '%s', which '%s' "
-			"writes", call_name(c, call), c->s->calls.v[call].program->tensors.v[own].name, t->name,
+		x->message = arena_strf(c->a, "the plan of '%s' says that %s is ready before the kernels in front have ended; "
+			"that is '%s', which '%s' writes", call_name(c, call), c->s->calls.v[call].program->tensors.v[own].name, t->name,
 			call_name(c, t->uses.v[k].call));
-		x->hint = arena_strf(c->a, "plan:launch{ready={...}} without it, or sp:launch(\"%s\", {early=false})", call_name(c, call));
+		x->hint = arena_strf(c->a, "plan:launch{ready={...}} without it, or sp:launch(\"%s\", {early=false})",
+			call_name(c, call));
 	}
 }
 
@@ -175,14 +179,15 @@ static void check_bounds(struct checker *c, int tensor)
 	if (at == NONE)
 		x->message = arena_strf(c->a, "'%s' is not in the arena", t->name);
 	else
-		x->message = arena_strf(c->a, "'%s' ends at byte %lld of an arena of %lld", t->name, (long long)(at + (int64_t)t->bytes),
-			(long long)c->p->arena_bytes);
+		x->message = arena_strf(c->a, "'%s' ends at byte %lld of an arena of %lld", t->name,
+			(long long)(at + (int64_t)t->bytes), (long long)c->p->arena_bytes);
 	x->hint = "sp:arena() finds offsets for all temporaries";
 }
 
 /* Two calls that use x and y, of which neither comes before the other; or else the last two, that do so in the order
  * that is the other way around than that of others. */
-static void find_users(const struct checker *c, const struct seq_tensor *x, const struct seq_tensor *y, int *user, int *other)
+static void find_users(const struct checker *c, const struct seq_tensor *x, const struct seq_tensor *y, int *user,
+	int *other)
 {
 	*user = x->uses.v[0].call;
 	*other = y->uses.v[0].call;
@@ -212,7 +217,8 @@ static void check_shared_bytes(struct checker *c, int x, int y)
 	problem->other_tensor = y;
 	problem->loc = c->p->placed_at[x];
 	problem->other_loc = c->p->placed_at[y];
-	problem->message = arena_strf(c->a, "'%s', bytes %lld to %lld of the arena, and '%s', bytes %lld to %lld, share some, but both are "
+	problem->message = arena_strf(c->a, "'%s', bytes %lld to %lld of the arena, and '%s', bytes %lld to %lld, share "
+		"some, but both are "
 		"in use when %s", s->name, (long long)at, (long long)(at + (int64_t)s->bytes), t->name, (long long)to,
 		(long long)(to + (int64_t)t->bytes), user == other ? arena_strf(c->a, "'%s' runs", call_name(c, user)) :
 		arena_strf(c->a, "'%s' and '%s' run", call_name(c, user), call_name(c, other)));

@@ -33,8 +33,8 @@ static struct seqline *new_line(struct mem *mem, const struct seqplan *p, const 
 	for (int i = 0; i < l->n; i++) {
 		int call = p->order[i];
 
-		l->spans[i] = (struct seq_span){ .call = call, .stream = p->launches[call].stream, .after = NONE, .timeline = timelines[call],
-			.flops = timelines[call]->flops, .bytes = graph_bytes(p->launches[call].plan->graph) };
+		l->spans[i] = (struct seq_span){ .call = call, .stream = p->launches[call].stream, .after = NONE,
+			.timeline = timelines[call], .flops = timelines[call]->flops, .bytes = graph_bytes(p->launches[call].plan->graph) };
 		l->flops += l->spans[i].flops;
 		l->bytes += l->spans[i].bytes;
 	}
@@ -154,8 +154,10 @@ static bool may_start(const struct seqline *l, int i, const bool *ended, double 
 	return true;
 }
 
-/* Start what may be started, in order of launches; *now is the time. Returns when the next of them begins, if that is later. */
-static double start(struct seqline *l, const bool *ended, bool *started, struct running *r, int *n, double now, double clock_hz)
+/* Start what may be started, in order of launches; *now is the time. Returns when the next of them begins, if that
+ * is later. */
+static double start(struct seqline *l, const bool *ended, bool *started, struct running *r, int *n, double now,
+	double clock_hz)
 {
 	double next = HUGE_VAL;
 
@@ -206,7 +208,8 @@ static void play(struct seqline *l, double clock_hz)
 	l->seconds = now;
 }
 
-void seqline_simulate(struct mem *mem, const struct seqplan *p, const struct timeline *const *timelines, struct seqline **out)
+void seqline_simulate(struct mem *mem, const struct seqplan *p, const struct timeline *const *timelines,
+	struct seqline **out)
 {
 	struct seqline *l = new_line(mem, p, timelines, out);
 
@@ -216,8 +219,8 @@ void seqline_simulate(struct mem *mem, const struct seqplan *p, const struct tim
 
 /* ---- measured ---- */
 
-void seqline_measured(struct mem *mem, const struct seqplan *p, const struct timeline *const *timelines, const double *begin,
-	const double *end, struct seqline **out)
+void seqline_measured(struct mem *mem, const struct seqplan *p, const struct timeline *const *timelines,
+	const double *begin, const double *end, struct seqline **out)
 {
 	struct seqline *l = new_line(mem, p, timelines, out);
 	double busy = 0;

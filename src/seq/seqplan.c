@@ -53,7 +53,8 @@ void seqplan_copy(struct mem *mem, const struct seqplan *p, struct seqplan **out
 		const struct seq_launch *from = &p->launches[i];
 		struct seq_launch *to = &q->launches[i];
 
-		*to = (struct seq_launch){ .plan = from->plan, .stream = from->stream, .early = from->early, .loc = copy_loc(q, from->loc) };
+		*to = (struct seq_launch){ .plan = from->plan, .stream = from->stream, .early = from->early, .loc = copy_loc(q,
+			from->loc) };
 		for (int k = 0; k < from->waits.n; k++)
 			VEC_PUSH(&q->arena, &to->waits, from->waits.v[k]);
 	}
@@ -64,8 +65,8 @@ void seqplan_copy(struct mem *mem, const struct seqplan *p, struct seqplan **out
 static enum err_code check_edit(const struct seqplan *p, const char *what, struct srcloc loc, struct err *e)
 {
 	if (p->fixed)
-		return err_set(e, ERR_INPUT, loc, "%s: this plan is that of compiled kernels or of a timeline, and stays as it is; edit a copy "
-			"of it, sp:copy()", what);
+		return err_set(e, ERR_INPUT, loc, "%s: this plan is that of compiled kernels or of a timeline, and stays as it "
+			"is; edit a copy of it, sp:copy()", what);
 	return OK;
 }
 
@@ -109,13 +110,13 @@ enum err_code seqplan_use(struct seqplan *p, int call, const struct plan *plan, 
 
 	TRY(check_edit(p, "use", loc, e));
 	if (strcmp(plan->graph->program->name, c->program->name) != 0)
-		return err_set(e, ERR_INPUT, loc, "use: the plan is for program '%s', call '%s' runs '%s'", plan->graph->program->name,
-			c->name, c->program->name);
+		return err_set(e, ERR_INPUT, loc, "use: the plan is for program '%s', call '%s' runs '%s'",
+			plan->graph->program->name, c->name, c->program->name);
 	if (!same_tensors(plan->graph->program, c->program))
 		return err_set(e, ERR_INPUT, loc, "use: the plan is for other sizes than those of call '%s'", c->name);
 	if (!same_program(&p->arena, program, c->program))
-		return err_set(e, ERR_INPUT, loc, "use: the plan is for another program of the name '%s' than that of call '%s'", program->name,
-			c->name);
+		return err_set(e, ERR_INPUT, loc, "use: the plan is for another program of the name '%s' than that of call '%s'",
+			program->name, c->name);
 	if (strcmp(plan->device->name, p->device->name) != 0)
 		return err_set(e, ERR_INPUT, loc, "use: the plan is for device '%s', this one for '%s'", plan->device->name,
 			p->device->name);
@@ -242,7 +243,8 @@ static int largest_first(const void *a, const void *b)
 }
 
 /* The lowest offset at which `bytes` bytes are free of the first n items that conflict with the tensor. */
-static int64_t lowest(const struct seqplan *p, const struct temporary *items, const bool *conflicts, int n, int64_t bytes)
+static int64_t lowest(const struct seqplan *p, const struct temporary *items, const bool *conflicts, int n,
+	int64_t bytes)
 {
 	int64_t at = 0;
 	bool moved = true;
@@ -295,7 +297,8 @@ static void put_launch(const struct seqplan *p, int call, struct buf *out)
 {
 	const struct seq_launch *l = &p->launches[call];
 
-	buf_printf(out, "sp:launch(\"%s\", {stream=%d, early=%s", p->s->calls.v[call].name, l->stream, l->early ? "true" : "false");
+	buf_printf(out, "sp:launch(\"%s\", {stream=%d, early=%s", p->s->calls.v[call].name, l->stream, l->early ? "true" :
+		"false");
 	for (int i = 0; i < l->waits.n; i++)
 		buf_printf(out, "%s\"%s\"", i ? ", " : ", after={", p->s->calls.v[l->waits.v[i]].name);
 	buf_puts(out, l->waits.n ? "}})\n" : "})\n");

@@ -1,15 +1,17 @@
 /* seqplan.h - the plan of a sequence: a plan for each call's kernels, and what is between them.
  *
  *   order    the order in which the calls are launched
- *   stream   calls of one stream run one after the other, those of two streams at the same time, unless one waits for another
+ *   stream   calls of one stream run one after the other, those of two streams at the same time, unless one waits
+ *            for another
  *   waits    of calls of other streams, which must have ended
- *   early    the kernel may be launched while the one in front of it in its stream runs (programmatic dependent launch): it waits for
- *            the end of that itself, before it accesses what others write
- *   arena    a block of device memory in which all temporaries are; two of them may share bytes if all that uses one comes before all
- *            that uses the other
+ *   early    the kernel may be launched while the one in front of it in its stream runs (programmatic dependent
+ *            launch): it waits for the end of that itself, before it accesses what others write
+ *   arena    a block of device memory in which all temporaries are; two of them may share bytes if all that uses one
+ *            comes before all that uses the other
  *
- * One relation serves the checker, the placement in the arena, the simulator and those who run it: call i comes before call j if
- * everything that i does is over before j accesses anything that a call of the sequence writes (seqplan_relation).
+ * One relation serves the checker, the placement in the arena, the simulator and those who run it: call i comes before
+ * call j if everything that i does is over before j accesses anything that a call of the sequence writes
+ * (seqplan_relation).
  */
 #ifndef SEQ_SEQPLAN_H
 #define SEQ_SEQPLAN_H
@@ -43,8 +45,8 @@ struct seqplan {
 	bool fixed;			/* a copy for kernels or a timeline, which are of this plan: edits fail */
 };
 
-/* In the order of the sequence, on one stream, early wherever the device can; with offsets for the temporaries. *out is set before anything that
- * can fail. Free with seqplan_free. */
+/* In the order of the sequence, on one stream, early wherever the device can; with offsets for the temporaries.
+ * *out is set before anything that can fail. Free with seqplan_free. */
 void seqplan_new(struct mem *mem, const struct sequence *s, const struct vdevice *d, struct seqplan **out);
 void seqplan_free(struct seqplan *p);
 /* A copy, which borrows the same plans of kernels. *out as above. */
@@ -52,19 +54,19 @@ void seqplan_copy(struct mem *mem, const struct seqplan *p, struct seqplan **out
 
 /* Edits. Each fails without changing anything; what they make may be wrong, which seqplan_check finds. */
 
-/* The plan of the call's program, at its sizes and on the plan's device; it is borrowed. `program`: of which it was made, as edits of
- * a plan may derive another one from it. */
+/* The plan of the call's program, at its sizes and on the plan's device; it is borrowed. `program`: of which it
+ * was made, as edits of a plan may derive another one from it. */
 NODISCARD enum err_code seqplan_use(struct seqplan *p, int call, const struct plan *plan, const struct program *program,
 	struct srcloc loc, struct err *e);
 /* All calls, each once. */
 NODISCARD enum err_code seqplan_order(struct seqplan *p, const int *calls, int n, struct srcloc loc, struct err *e);
-NODISCARD enum err_code seqplan_launch(struct seqplan *p, int call, int stream, bool early, const int *waits, int nwaits,
-	struct srcloc loc, struct err *e);
+NODISCARD enum err_code seqplan_launch(struct seqplan *p, int call, int stream, bool early, const int *waits,
+	int nwaits, struct srcloc loc, struct err *e);
 /* Where temporaries are. bytes: of the arena; 0: so many that all fit. */
 NODISCARD enum err_code seqplan_at(struct seqplan *p, const int *tensors, const int64_t *offsets, int n, int64_t bytes,
 	struct srcloc loc, struct err *e);
-/* Find offsets for all temporaries, so that none shares bytes with one that may be in use at the same time: the largest first, each at the
- * lowest offset that is free. */
+/* Find offsets for all temporaries, so that none shares bytes with one that may be in use at the same time: the
+ * largest first, each at the lowest offset that is free. */
 void seqplan_allocate(struct seqplan *p);
 
 /* Does call i come before call j? By i * calls + j; in `a`. */
@@ -72,7 +74,8 @@ bool *seqplan_relation(struct arena *a, const struct seqplan *p);
 /* Is all that uses tensor x over before anything uses y, by the relation? */
 bool seqplan_apart(const struct sequence *s, const bool *before, int x, int y);
 
-/* Statements that rebuild the plan, but for those of its kernels' plans, with the variable named `sp`. Equal plans print equal text. */
+/* Statements that rebuild the plan, but for those of its kernels' plans, with the variable named `sp`. Equal plans
+ * print equal text. */
 void seqplan_script(const struct seqplan *p, struct buf *out);
 
 /* ---- check ---- */
@@ -102,8 +105,8 @@ struct seq_problems {
 	VEC(struct seq_problem) v;
 };
 
-/* Everything that is wrong, in the order of the calls, in `a`; legal if there is nothing. The plans of the kernels are looked at, too.
- * Fails as plan_check does. */
+/* Everything that is wrong, in the order of the calls, in `a`; legal if there is nothing. The plans of the kernels
+ * are looked at, too. Fails as plan_check does. */
 NODISCARD enum err_code seqplan_check(const struct seqplan *p, struct arena *a, const struct stop *stop,
 	struct seq_problems *out, struct err *e);
 

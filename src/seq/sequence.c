@@ -47,8 +47,8 @@ static bool is_name(const char *name)
 static enum err_code check_name(const char *what, const char *name, bool taken, struct srcloc loc, struct err *e)
 {
 	if (!is_name(name))
-		return err_set(e, ERR_INPUT, loc, "%s: '%s' cannot be a name; use letters, digits and '_', no digit first, 63 at most",
-			what, name);
+		return err_set(e, ERR_INPUT, loc, "%s: '%s' cannot be a name; use letters, digits and '_', no digit first, 63 at "
+			"most", what, name);
 	if (taken)
 		return err_set(e, ERR_INPUT, loc, "%s: there is a %s '%s' already", what, strcmp(what, "call") ? "tensor" : "call",
 			name);
@@ -128,8 +128,8 @@ static const char *given_text(struct arena *a, const struct sequence *s, const s
 }
 
 /* Resolve what is given for tensor `own` of the program. */
-static enum err_code make_arg(struct sequence *s, const char *call, const struct program *p, int own, const struct seq_given *g,
-	struct srcloc loc, struct seq_arg *out, struct err *e)
+static enum err_code make_arg(struct sequence *s, const char *call, const struct program *p, int own,
+	const struct seq_given *g, struct srcloc loc, struct seq_arg *out, struct err *e)
 {
 	const struct tensor *wants = &p->tensors.v[own];
 	const struct seq_tensor *t = &s->tensors.v[g->tensor];
@@ -146,11 +146,11 @@ static enum err_code make_arg(struct sequence *s, const char *call, const struct
 		return err_set(e, ERR_INPUT, loc, "call: '%s' of '%s' has %lld elements, %s has %lld", g->name, call, (long long)n,
 			given_text(&s->arena, s, g), (long long)(g->count ? g->count * row : all));
 	if (wants->by_address)
-		return err_set(e, ERR_INPUT, loc, "call: '%s' of '%s' is given by the addresses of its parts, which a sequence has not",
-			g->name, call);
+		return err_set(e, ERR_INPUT, loc, "call: '%s' of '%s' is given by the addresses of its parts, which a sequence "
+			"has not", g->name, call);
 	if (writes && t->role == SEQ_INPUT)
-		return err_set(e, ERR_INPUT, loc, "call: '%s' would write '%s', which is an input; s:state is read and written by calls",
-			call, t->name);
+		return err_set(e, ERR_INPUT, loc, "call: '%s' would write '%s', which is an input; s:state is read and written by "
+			"calls", call, t->name);
 	if (dtype_bits(t->type) < 8 && g->first * row % 2)
 		return err_set(e, ERR_INPUT, loc, "call: '%s' of '%s' would begin inside a byte of '%s'", g->name, call, t->name);
 	*out = (struct seq_arg){ .tensor = g->tensor, .offset = dtype_bytes(t->type, (size_t)(g->first * row)),
@@ -163,7 +163,8 @@ static enum err_code make_arg(struct sequence *s, const char *call, const struct
 
 bool seq_args_overlap(const struct seq_arg *a, const struct seq_arg *b)
 {
-	return a->tensor == b->tensor && a->tensor != NONE && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+	return a->tensor == b->tensor && a->tensor != NONE && a->offset < b->offset + b->bytes &&
+		b->offset < a->offset + a->bytes;
 }
 
 /* No two arguments of the call are the same bytes, one of which it writes: its kernels may access them in any order. */
@@ -185,7 +186,8 @@ static void add_own(struct sequence *s, const struct seq_call *c, int own)
 {
 	const struct program *p = c->program;
 	const struct tensor *t = &p->tensors.v[own];
-	struct seq_tensor x = { .role = SEQ_TEMP, .type = t->element, .rank = t->rank, .call = s->calls.n, .own = own, .loc = c->loc };
+	struct seq_tensor x = { .role = SEQ_TEMP, .type = t->element, .rank = t->rank, .call = s->calls.n, .own = own,
+		.loc = c->loc };
 
 	for (int i = 0; i < t->rank; i++)
 		x.dim[i] = p->axes.v[tensor_declared_axis(t, i)].size;

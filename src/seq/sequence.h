@@ -1,15 +1,16 @@
 /* sequence.h - programs that run one after the other on named tensors, as a layer of a model does.
  *
- * What a sequence computes is defined by the order of its calls: each reads what those before it have written. Two calls
- * depend on each other if they access the same bytes and one of them writes these. In which order, on which streams and in
- * which memory the calls are executed is said by a plan of the sequence (seqplan.h).
+ * What a sequence computes is defined by the order of its calls: each reads what those before it have written. Two
+ * calls depend on each other if they access the same bytes and one of them writes these. In which order, on which
+ * streams and in which memory the calls are executed is said by a plan of the sequence (seqplan.h).
  *
- *   tensor  an array in global memory, contiguous and row-major: an input; an output; a state, which calls read and write
- *           at the same address; or a temporary. What a program of several phases keeps between them is a temporary, too, of its call.
+ *   tensor  an array in global memory, contiguous and row-major: an input; an output; a state, which calls read and
+ *           write at the same address; or a temporary. What a program of several phases keeps between them is a
+ *           temporary, too, of its call.
  *   call    a program with sizes, and for each input and output of it the tensor, or the part of one, that it is
  *
- * A sequence is built front to back by the calls below, and read by everything else. Positions in the arrays are the ids.
- * Names are unique among their kind and read as identifiers, as in programs.
+ * A sequence is built front to back by the calls below, and read by everything else. Positions in the arrays are
+ * the ids. Names are unique among their kind and read as identifiers, as in programs.
  */
 #ifndef SEQ_SEQUENCE_H
 #define SEQ_SEQUENCE_H
@@ -53,8 +54,8 @@ struct seq_call {
 	struct srcloc loc;
 };
 
-/* Call `to` comes after call `from` in the sequence, and they depend on each other because of the bytes of a tensor that
- * both access. */
+/* Call `to` comes after call `from` in the sequence, and they depend on each other because of the bytes of a
+ * tensor that both access. */
 struct seq_edge {
 	int from, to, tensor;
 	bool from_writes, to_writes;	/* one of them at least */
@@ -78,22 +79,22 @@ void sequence_free(struct sequence *s);
 NODISCARD enum err_code sequence_tensor(struct sequence *s, enum seq_role role, const char *name, enum dtype type,
 	int rank, const int64_t *dim, struct srcloc loc, int *out, struct err *e);
 
-/* What is given for a tensor of a program: `count` rows from `first` on, counted along the tensor's first dimension; count 0:
- * all of the tensor. */
+/* What is given for a tensor of a program: `count` rows from `first` on, counted along the tensor's first
+ * dimension; count 0: all of the tensor. */
 struct seq_given {
 	const char *name;		/* of the program's tensor */
 	int tensor;
 	int64_t first, count;
 };
 
-/* Add a call of the program, which is borrowed. ERR_INPUT: an input or output of the program is not given, given twice or is not
- * one; another type, another number of elements, rows that are not there; an input of the sequence would be written; what is
- * written is given twice. */
+/* Add a call of the program, which is borrowed. ERR_INPUT: an input or output of the program is not given, given
+ * twice or is not one; another type, another number of elements, rows that are not there; an input of the sequence
+ * would be written; what is written is given twice. */
 NODISCARD enum err_code sequence_call(struct sequence *s, const char *name, const struct program *p,
 	const struct seq_given *given, int n, struct srcloc loc, struct err *e);
 
-/* Complete: finds the dependences; plans can be made of it, and nothing more be added. ERR_INPUT: there is no call; what is read was not written before; a tensor is not used; an
- * output is not written completely. */
+/* Complete: finds the dependences; plans can be made of it, and nothing more be added. ERR_INPUT: there is no
+ * call; what is read was not written before; a tensor is not used; an output is not written completely. */
 NODISCARD enum err_code sequence_finish(struct sequence *s, struct err *e);
 
 /* Have two arguments bytes in common? */
