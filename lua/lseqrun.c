@@ -11,7 +11,7 @@
 
 /* What a run is given and gives: arrays by name. */
 struct arrays {
-	int inputs, outputs, temps;	/* stack indices; the last 0: not wanted */
+	int inputs, outputs;		/* stack indices */
 };
 
 static void dims_of(const struct seq_tensor *t, char *buf, size_t size)
@@ -44,7 +44,8 @@ static void *new_array(lua_State *L, int table, const struct seq_tensor *t)
 	return data;
 }
 
-/* By tensor: where its elements are. A state begins with the given one, in an array of its own. */
+/* By tensor: where its elements are; NULL for temporaries. A state begins with the given one, in an array of its
+ * own. */
 static void **tensor_data(lua_State *L, const struct sequence *s, const struct arrays *x, struct arena *a)
 {
 	void **data = ARENA_ARRAY(a, s->tensors.n, void *);
@@ -57,8 +58,8 @@ static void **tensor_data(lua_State *L, const struct sequence *s, const struct a
 			given = push_given(L, x->inputs, t);
 		if (t->role == SEQ_INPUT)
 			data[i] = given->data;
-		else if (t->role != SEQ_TEMP || (x->temps && t->call == NONE))
-			data[i] = new_array(L, t->role == SEQ_TEMP ? x->temps : x->outputs, t);
+		else if (t->role != SEQ_TEMP)
+			data[i] = new_array(L, x->outputs, t);
 		if (t->role == SEQ_STATE)
 			memcpy(data[i], given->data, t->bytes);
 		if (given)
@@ -79,10 +80,10 @@ static struct built **kernels_at(lua_State *L, int list, int n, const char *what
 	return kernels;
 }
 
-/* core.sequence_run(sp, {kernel, ...}, inputs, {limit=, seconds=, seed=, race=, first=, graph=}) -> outputs, temporaries or nil, list of
- * milliseconds or nil, how. The kernels are those of the calls, in order of the sequence. first: run the first so many calls one after the
- * other, each temporary in memory of its own, and return these, too. graph=false: on the device, launch the kernels one after the other, and wait for each unless timed; else all
- * together, as a graph. Raises what the CPU's runtime finds wrong. */
+/* core.sequence_run(sp, {kernel, ...}, inputs, {limit=, seconds=, seed=, race=, graph=}) -> outputs, list of
+ * milliseconds or nil, how. The kernels are those of the calls, in order of the sequence. graph=false: on the
+ * device, launch the kernels one after the other, and wait for each unless timed; else all together, as a graph.
+ * Raises what the CPU's runtime finds wrong. */
 static int run_l(lua_State *L)
 {
 	struct host *h = enter(L);
@@ -95,30 +96,24 @@ static int run_l(lua_State *L)
 	struct gpu_result r = { 0 };
 	struct built **kernels;
 	const char *report = NULL;
-	struct arrays x = { 3, 5, 0 };
+	struct arrays x = { 3, 5 };
 	bool timed, on_host, graph = true;
-	int64_t seed = 1, first = 0;
+	int64_t seed = 1;
 	struct arena *a;
 	struct err e;
 
 	lua_settop(L, 4);
-	OPTIONS_CHECK(L, 4, "run", "limit", "seconds", "seed", "race", "first", "graph");
+	OPTIONS_CHECK(L, 4, "run", "limit", "seconds", "seed", "race", "graph");
 	lua_newtable(L);
 	arrays_describe(L);
 	option_integer(L, 4, "run", "seed", INT64_MIN, INT64_MAX, &seed);
 	option_real(L, 4, "run", "limit", &o.limit);
 	option_bool(L, 4, "run", "race", &o.race);
 	option_bool(L, 4, "run", "graph", &graph);
-	option_integer(L, 4, "run", "first", 1, s->calls.n, &first);
-	job.first = (int)first;
 	job.graph = graph;
 	timed = option_real(L, 4, "run", "seconds", &bench.seconds);
 	if (lua_type(L, 3) != LUA_TTABLE)
 		throw_type(L, 3, "run", "table of inputs");
-	if (first) {
-		lua_newtable(L);
-		x.temps = lua_gettop(L);
-	}
 	a = scratch_push(L);
 	kernels = kernels_at(L, 2, s->calls.n, "run", a);
 	o.seed = (uint64_t)seed;
@@ -131,12 +126,8 @@ static int run_l(lua_State *L)
 	if (report)
 		throw_msg(L, "run: %s", report);
 	lua_pushvalue(L, x.outputs);
-	if (x.temps)
-		lua_pushvalue(L, x.temps);
-	else
-		lua_pushnil(L);
 	if (on_host)
-		return 2;
+		return 1;
 	PUSH_LIST(L, i, r.runs, lua_pushnumber(L, r.ms[i]));
 	lua_createtable(L, 0, 3);
 	lua_pushboolean(L, r.graph);
@@ -144,12 +135,90 @@ static int run_l(lua_State *L)
 	set_text(L, "cache", gpu_cache_name(r.cache));
 	if (r.watts > 0)
 		set_real(L, "watts", r.watts);
-	return 4;
+	return 3;
+}
+
+/* ---- a call alone ---- */
+
+/* core.sequence_arrays(sequence, inputs) -> arrays of all tensors by name, as they are before the first call: the
+ * given inputs, copies of the given states, outputs and temporaries filled with poison; none of what a program
+ * keeps between its phases */
+static int arrays_l(lua_State *L)
+{
+	const struct sequence *s = check_sequence(L, 1, "run");
+
+	lua_settop(L, 2);
+	if (lua_type(L, 2) != LUA_TTABLE)
+		throw_type(L, 2, "run", "table of inputs");
+	lua_newtable(L);
+	arrays_describe(L);
+	for (int i = 0; i < s->tensors.n; i++) {
+		const struct seq_tensor *t = &s->tensors.v[i];
+
+		if (t->role == SEQ_INPUT) {
+			push_given(L, 2, t);
+			lua_setfield(L, 3, t->name);
+		} else if (t->role == SEQ_STATE) {
+			const struct array *given = push_given(L, 2, t);
+
+			memcpy(new_array(L, 3, t), given->data, t->bytes);
+			lua_pop(L, 1);
+		} else if (t->call == NONE) {
+			memset(new_array(L, 3, t), SEQUENCE_POISON_BYTE, t->bytes);
+		}
+	}
+	return 1;
+}
+
+/* core.sequence_run_call(sp, {kernel, ...}, call, arrays, {limit=, seed=, race=}): run one call alone, on
+ * the arrays of its tensors, which sequence_arrays has made. Raises as sequence_run does. */
+static int run_call_l(lua_State *L)
+{
+	struct host *h = enter(L);
+	const struct seqplan *p = check_seqplan(L, 1, "run");
+	const struct sequence *s = p->s;
+	struct on_host_options o = { .limit = 60, .race = true };
+	struct sequence_job job = { .plan = p };
+	int call = check_call(L, 3, "run", s);
+	struct stop stop = stop_of(h);
+	const char *report = NULL;
+	struct gpu_result r;
+	int64_t seed = 1;
+	struct arena *a;
+	void **data;
+	struct err e;
+
+	lua_settop(L, 5);
+	OPTIONS_CHECK(L, 5, "run", "limit", "seed", "race");
+	option_integer(L, 5, "run", "seed", INT64_MIN, INT64_MAX, &seed);
+	option_real(L, 5, "run", "limit", &o.limit);
+	option_bool(L, 5, "run", "race", &o.race);
+	o.seed = (uint64_t)seed + (uint64_t)call;
+	if (lua_type(L, 4) != LUA_TTABLE)
+		throw_type(L, 4, "run", "table of arrays");
+	a = scratch_push(L);
+	job.kernels = kernels_at(L, 2, s->calls.n, "run", a);
+	job.data = data = ARENA_ARRAY(a, s->tensors.n, void *);
+	for (int i = 0; i < s->calls.v[call].program->tensors.n; i++) {
+		const struct seq_tensor *t = &s->tensors.v[s->calls.v[call].args[i].tensor];
+
+		if (t->call != NONE)
+			continue;
+		data[s->calls.v[call].args[i].tensor] = push_given(L, 4, t)->data;
+		lua_pop(L, 1);
+	}
+	enter(L);
+	raise_if(L, job.kernels[call]->backend == BACKEND_HOST ? sequence_call_on_host(&job, call, &o, &stop, a, &report, &e) :
+		sequence_call_on_device(&job, call, gpu_of(L), o.limit, &stop, a, &r, &e), &e);
+	if (report)
+		throw_msg(L, "run: %s", report);
+	return 0;
 }
 
 /* ---- traces ---- */
 
-/* Build kernel i of the list at 2 with stamps of its own, and put an empty timeline that keeps it into the list at `into`. */
+/* Build kernel i of the list at 2 with stamps of its own, and put an empty timeline that keeps it into the list at
+ * `into`. */
 static struct timeline **push_traced(lua_State *L, int i, int into, struct built **out)
 {
 	struct host *h = enter(L);
@@ -177,9 +246,10 @@ static struct timeline **push_traced(lua_State *L, int i, int into, struct built
 	return t;
 }
 
-/* Run the traced kernels in a benchmark of the planned run, whose last run is that of the stamps; before and after it the others, for the
- * overhead of stamps. */
-static enum err_code run_traced(struct sequence_job *job, struct built *const *plain, struct built *const *traced, struct gpu *g, double limit,
+/* Run the traced kernels in a benchmark of the planned run, whose last run is that of the stamps; before and after
+ * it the others, for the overhead of stamps. */
+static enum err_code run_traced(struct sequence_job *job, struct built *const *plain, struct built *const *traced,
+	struct gpu *g, double limit,
 	const struct gpu_bench *bench, const struct stop *stop, struct arena *a, struct trace_options *o, struct err *e)
 {
 	double ms[3];
@@ -196,9 +266,10 @@ static enum err_code run_traced(struct sequence_job *job, struct built *const *p
 	return OK;
 }
 
-/* Set begin[call] and end[call], in seconds from the first begin. On the CPU, which has no clock, a step of a kernel is a nanosecond, and
- * one kernel follows the other in the order of launches. */
-static void find_spans(const struct sequence_job *job, struct timeline **const *lines, bool logical, double *begin, double *end)
+/* Set begin[call] and end[call], in seconds from the first begin. On the CPU, which has no clock, a step of a
+ * kernel is a nanosecond, and one kernel follows the other in the order of launches. */
+static void find_spans(const struct sequence_job *job, struct timeline **const *lines, bool logical, double *begin,
+	double *end)
 {
 	int n = job->plan->s->calls.n;
 	uint64_t first = UINT64_MAX;
@@ -221,8 +292,9 @@ static void find_spans(const struct sequence_job *job, struct timeline **const *
 	}
 }
 
-/* core.sequence_trace(sp, {kernel, ...}, inputs, {limit=, seconds=, seed=}) -> timelines of the calls in order of the sequence, when each
- * began, when it ended, in seconds, and the overhead of stamps as a share, or nil. Kernels as for sequence_run. */
+/* core.sequence_trace(sp, {kernel, ...}, inputs, {limit=, seconds=, seed=}) -> timelines of the calls in order of
+ * the sequence, when each began, when it ended, in seconds, and the overhead of stamps as a share, or nil. Kernels
+ * as for sequence_run. */
 static int trace_l(lua_State *L)
 {
 	struct host *h = enter(L);
@@ -236,7 +308,7 @@ static int trace_l(lua_State *L)
 	struct built **plain, **traced;
 	const char *report = NULL;
 	struct timeline ***lines;
-	struct arrays x = { 3, 5, 0 };
+	struct arrays x = { 3, 5 };
 	double *begin, *end;
 	int64_t seed = 1;
 	struct arena *a;
@@ -288,8 +360,8 @@ static int trace_l(lua_State *L)
 	return 4;
 }
 
-/* core.sequence_inputs(sequence, seed) -> arrays of random elements for all inputs and states, by name, as the program that reads each
- * first would get them */
+/* core.sequence_inputs(sequence, seed) -> arrays of random elements for all inputs and states, by name, as the
+ * program that reads each first would get them */
 static int inputs_l(lua_State *L)
 {
 	const struct sequence *s = check_sequence(L, 1, "inputs");
@@ -346,8 +418,8 @@ static int part_l(lua_State *L)
 	return 1;
 }
 
-/* core.array_store(array, offset, want, allowed): put the elements of `want`, rounded, into the array from `offset` on; those for which
- * nothing is allowed, as no store reaches them (core.reference_allowing), stay. */
+/* core.array_store(array, offset, want, allowed): put the elements of `want`, rounded, into the array from
+ * `offset` on; those for which nothing is allowed, as no store reaches them (core.reference_allowing), stay. */
 static int store_l(lua_State *L)
 {
 	struct array *a = check_array(L, 1, "store");
@@ -373,8 +445,9 @@ static int equal_l(lua_State *L)
 
 void lua_open_seqrun(lua_State *L)
 {
-	static const luaL_Reg functions[] = { { "sequence_run", run_l }, { "sequence_trace", trace_l }, { "sequence_inputs", inputs_l }, { "array_part", part_l },
-		{ "array_store", store_l }, { "array_equal", equal_l }, { NULL, NULL } };
+	static const luaL_Reg functions[] = { { "sequence_run", run_l }, { "sequence_arrays", arrays_l },
+		{ "sequence_run_call", run_call_l }, { "sequence_trace", trace_l }, { "sequence_inputs", inputs_l },
+		{ "array_part", part_l }, { "array_store", store_l }, { "array_equal", equal_l }, { NULL, NULL } };
 
 	luaL_setfuncs(L, functions, 0);
 }

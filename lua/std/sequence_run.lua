@@ -72,18 +72,20 @@ local checked = record("comparison of a sequence with the references of its prog
     return table.concat(lines, "\n")
   end})
 
--- Compare a call's outputs, after it in `after`, with the reference on what it was given.
-local function compare_call(seq, call, before, after, o)
+-- Run a call on the arrays of all tensors, and compare its outputs with the reference on what it was given: before it runs all that it
+-- may overwrite is copied. states: which tensors are states.
+local function compare_call(k, call, arrays, states, how, o)
+  local seq = k.plan.sequence
   local bound = seq:program(call)
-  local inputs = arguments(seq, call, before, "input")
-  local want, allowed = core.reference_allowing(bound, inputs, {on = o.reference, limit = o.limit})
-  local had, role, shape = {}, {}, {}                    -- what the call's outputs had: known of states, which keep what is not stored
-  for _, t in ipairs(seq.tensors) do role[t.name] = t.role end
+  local inputs = arguments(seq, call, arrays, "input")
+  local had, shape = {}, {}                              -- what the call's outputs had: known of states, which keep what is not stored
   for _, t in ipairs(bound.tensors) do shape[t.name] = t.shape end
   for _, x in ipairs(core.sequence_args(seq, call)) do
-    had[x.own] = x.writes and role[x.tensor] == "state" and core.array_part(before[x.tensor], x.offset, shape[x.own])
+    had[x.own] = x.writes and states[x.tensor] and core.array_part(arrays[x.tensor], x.offset, shape[x.own])
   end
-  local found = within(bound, arguments(seq, call, after, "output"), want, allowed, {}, had)
+  core.sequence_run_call(k.plan, k.kernels, call, arrays, how)
+  local want, allowed = core.reference_allowing(bound, inputs, {on = o.reference, limit = o.limit})
+  local found = within(bound, arguments(seq, call, arrays, "output"), want, allowed, {}, had)
   return {name = call, ok = found.ok, relative = found.relative, allowed = found.allowed, worst = found.worst, stray = found.stray}
 end
 
@@ -93,29 +95,24 @@ end
 local function check(k, given)
   check_kernel(k, "check")
   local o = options.check(given, "check", {"seed", "limit", "race", "inputs", "reference"})
-  local seq = k.plan.sequence
-  local inputs = inputs_of(k, o.inputs, o.seed)
-  local how, found = {seed = o.seed, limit = o.limit, race = o.race}, {ok = true, relative = 0, calls = {}, differs = {}}
-  local names, adds, before, last = core.sequence_call_names(seq), false, inputs, nil
-  before = setmetatable({}, {__index = inputs})
-  for i, call in ipairs(names) do
+  local seq, how = k.plan.sequence, {seed = o.seed, limit = o.limit, race = o.race}
+  local inputs, adds = inputs_of(k, o.inputs, o.seed), false
+  local found = {ok = true, relative = 0, calls = {}, differs = {}}
+  local arrays, states = core.sequence_arrays(seq, inputs), {}
+  for _, t in ipairs(seq.tensors) do states[t.name] = t.role == "state" end
+  for i, call in ipairs(core.sequence_call_names(seq)) do
     adds = adds or core.adds(seq:program(call))
-    if o.reference ~= false or i == #names then
-      how.first = i
-      local outputs, temps = core.sequence_run(k.plan, k.kernels, inputs, how)
-      local after = setmetatable({}, {__index = function(_, name) return outputs[name] or temps[name] or inputs[name] end})
-      if o.reference ~= false then
-        local one = compare_call(seq, call, before, after, o)
-        found.calls[i], found.ok = one, found.ok and one.ok
-        found.relative = math.max(found.relative, one.relative)
-      end
-      before, last = after, outputs
+    if o.reference == false then
+      core.sequence_run_call(k.plan, k.kernels, call, arrays, how)
+    else
+      local one = compare_call(k, call, arrays, states, how, o)
+      found.calls[i], found.ok = one, found.ok and one.ok
+      found.relative = math.max(found.relative, one.relative)
     end
   end
-  how.first = nil
   for name, got in pairs((core.sequence_run(k.plan, k.kernels, inputs, how))) do
-    local same = core.array_equal(got, last[name])
-    if not same and adds then same = select(2, got:max_error(last[name])) < 1e-2 end
+    local same = core.array_equal(got, arrays[name])
+    if not same and adds then same = select(2, got:max_error(arrays[name])) < 1e-2 end
     if not same then found.differs[#found.differs + 1] = name end
   end
   table.sort(found.differs)
@@ -137,7 +134,7 @@ local function bench(k, given)
   if k.target == "host" then
     raise "bench: kernels for the CPU are for results, their time says nothing about the device: sp:simulate() predicts it"
   end
-  local _, _, ms, how = core.sequence_run(k.plan, k.kernels, inputs_of(k, o.inputs), {seconds = o.seconds or 1, limit = o.limit, graph = o.graph})
+  local _, ms, how = core.sequence_run(k.plan, k.kernels, inputs_of(k, o.inputs), {seconds = o.seconds or 1, limit = o.limit, graph = o.graph})
   table.sort(ms)
   local middle, tl = ms[(#ms + 1) // 2], k.plan:simulate()
   return setmetatable({ms = middle, min = ms[1], max = ms[#ms], runs = #ms, tflops = tl.flops / middle / 1e9,

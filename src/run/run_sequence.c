@@ -5,8 +5,6 @@
 #include "base/prng.h"
 #include "run/parts.h"
 
-enum { POISON_BYTE = 0x7f };		/* many of them are NaN in bf16 and f32 */
-
 /* ---- on the CPU ---- */
 
 /* Where the bytes of the tensors are. */
@@ -15,19 +13,30 @@ static char **allocate_on_host(const struct sequence_job *j, struct arena *a)
 	const struct sequence *s = j->plan->s;
 	char **at = ARENA_ARRAY(a, s->tensors.n, char *), *memory = arena_alloc(a, (size_t)j->plan->arena_bytes + 1);
 
-	memset(memory, POISON_BYTE, (size_t)j->plan->arena_bytes);
+	memset(memory, SEQUENCE_POISON_BYTE, (size_t)j->plan->arena_bytes);
 	for (int i = 0; i < s->tensors.n; i++) {
 		const struct seq_tensor *t = &s->tensors.v[i];
 
-		at[i] = j->data[i];
-		if (t->role == SEQ_TEMP && !j->first)
-			at[i] = memory + j->plan->offset[i];
-		else if (!at[i])
-			at[i] = arena_alloc(a, t->bytes);
-		if (t->role == SEQ_OUTPUT || (t->role == SEQ_TEMP && j->first))
-			memset(at[i], POISON_BYTE, t->bytes);
+		at[i] = t->role == SEQ_TEMP ? memory + j->plan->offset[i] : j->data[i];
+		if (t->role == SEQ_OUTPUT)
+			memset(at[i], SEQUENCE_POISON_BYTE, t->bytes);
 	}
 	return at;
+}
+
+/* at: by tensor, where its bytes are. */
+static enum err_code run_call(const struct sequence_job *j, int call, char *const *at, const struct on_host_options *o,
+	const struct stop *stop, struct arena *a, const char **report, struct err *e)
+{
+	const struct seq_call *c = &j->plan->s->calls.v[call];
+	void **data = ARENA_ARRAY(a, c->program->tensors.n, void *);
+
+	for (int i = 0; i < c->program->tensors.n; i++)
+		data[i] = at[c->args[i].tensor] + c->args[i].offset;
+	TRY(on_host_run(j->kernels[call], j->kernels[call]->plan, data, o, stop, a, report, e));
+	if (*report)
+		*report = arena_strf(a, "call '%s': %s", c->name, *report);
+	return OK;
 }
 
 /* A random one of the calls that may come next: not done, and all that must come before it is. */
@@ -57,23 +66,40 @@ enum err_code sequence_on_host(const struct sequence_job *j, const struct on_hos
 
 	each.keep = true;
 	*report = NULL;
-	for (int n = 0; n < (j->first ? j->first : s->calls.n) && !*report; n++) {
-		int call = j->first ? n : choose(j, before, done, &random);
-		const struct seq_call *c = &s->calls.v[call];
-		void **data = ARENA_ARRAY(a, c->program->tensors.n, void *);
+	for (int n = 0; n < s->calls.n && !*report; n++) {
+		int call = choose(j, before, done, &random);
 
-		for (int i = 0; i < c->program->tensors.n; i++)
-			data[i] = at[c->args[i].tensor] + c->args[i].offset;
 		each.seed = o->seed + (uint64_t)n;
-		TRY(on_host_run(j->kernels[call], j->kernels[call]->plan, data, &each, stop, a, report, e));
-		if (*report)
-			*report = arena_strf(a, "call '%s': %s", c->name, *report);
+		TRY(run_call(j, call, at, &each, stop, a, report, e));
 		done[call] = true;
 	}
 	return OK;
 }
 
+enum err_code sequence_call_on_host(const struct sequence_job *j, int call, const struct on_host_options *o,
+	const struct stop *stop, struct arena *a, const char **report, struct err *e)
+{
+	const struct sequence *s = j->plan->s;
+	const struct seq_call *c = &s->calls.v[call];
+	char **at = ARENA_ARRAY(a, s->tensors.n, char *);
+	struct on_host_options own = *o;
+
+	for (int i = 0; i < s->tensors.n; i++)
+		at[i] = j->data[i];
+	for (int i = 0; i < c->program->tensors.n; i++) {
+		int t = c->args[i].tensor;
+
+		if (s->tensors.v[t].call != NONE)
+			at[t] = memset(arena_alloc(a, s->tensors.v[t].bytes), SEQUENCE_POISON_BYTE, s->tensors.v[t].bytes);
+	}
+	own.keep = true;
+	*report = NULL;
+	return run_call(j, call, at, &own, stop, a, report, e);
+}
+
 /* ---- on the device ---- */
+
+#define POISON_WORD (SEQUENCE_POISON_BYTE * 0x01010101u)
 
 /* Add the buffers of all tensors; buffer[t] and offset[t] say where tensor t is. */
 static void add_buffers(const struct sequence_job *j, struct parts *x, int *buffer, size_t *offset)
@@ -84,14 +110,14 @@ static void add_buffers(const struct sequence_job *j, struct parts *x, int *buff
 	for (int i = 0; i < s->tensors.n; i++) {
 		const struct seq_tensor *t = &s->tensors.v[i];
 		struct gpu_buffer b = { .name = t->name, .bytes = t->bytes, .rotate = true, .init = GPU_INIT_WORD,
-			.word = POISON_BYTE * 0x01010101u, .to = j->data[i] };
+			.word = POISON_WORD, .to = j->data[i] };
 
 		if (t->role == SEQ_INPUT || t->role == SEQ_STATE) {
 			b.init = GPU_INIT_HOST;
 			b.from = j->data[i];
 			b.to = t->role == SEQ_STATE ? j->data[i] : NULL;
 		}
-		if (t->role == SEQ_TEMP && !j->first) {
+		if (t->role == SEQ_TEMP) {
 			offset[i] = (size_t)j->plan->offset[i];
 			buffer[i] = arena;
 			if (arena != NONE)
@@ -124,9 +150,7 @@ static void add_call(const struct sequence_job *j, struct parts *x, int call, co
 	for (int i = 0; i < b->nphases; i++) {
 		struct gpu_step *step = &x->steps[x->job.nsteps];
 
-		parts_add_phase(x, b, b->plan, i, 0, tensors, offsets, i > 0 || (l->early && !j->first), a);
-		if (j->first)
-			continue;
+		parts_add_phase(x, b, b->plan, i, 0, tensors, offsets, i > 0 || l->early, a);
 		step->stream = l->stream;
 		if (i > 0 || !l->waits.n)
 			continue;
@@ -139,28 +163,58 @@ static void add_call(const struct sequence_job *j, struct parts *x, int call, co
 	last_step[call] = x->job.nsteps - 1;
 }
 
-enum err_code sequence_on_device(const struct sequence_job *j, struct gpu *g, double limit, const struct gpu_bench *bench,
-	const struct stop *stop, struct arena *a, struct gpu_result *r, struct err *e)
+/* Arrays for so many buffers of tensors and for the phases of the kernels, of which there are `nphases`. */
+static void begin_job(struct parts *x, const struct built *b, int nbuffers, int nphases, struct arena *a)
+{
+	x->buffers = ARENA_ARRAY(a, nbuffers + PHASE_BUFFERS * nphases, struct gpu_buffer);
+	x->binaries = ARENA_ARRAY(a, nphases, struct gpu_binary);
+	x->steps = ARENA_ARRAY(a, nphases, struct gpu_step);
+	x->job = (struct gpu_job){ .api = b->backend == BACKEND_HIP ? GPU_HIP : GPU_CUDA,
+		.arch = b->backend == BACKEND_HIP ? built_arch(b) : NULL, .binaries = x->binaries, .buffers = x->buffers,
+		.steps = x->steps, .mode = GPU_RUN };
+}
+
+enum err_code sequence_on_device(const struct sequence_job *j, struct gpu *g, double limit,
+	const struct gpu_bench *bench, const struct stop *stop, struct arena *a, struct gpu_result *r, struct err *e)
 {
 	const struct sequence *s = j->plan->s;
 	int *buffer = arena_ints(a, s->tensors.n, 0), *last_step = arena_ints(a, s->calls.n, 0), phases = 0;
 	size_t *offset = ARENA_ARRAY(a, s->tensors.n, size_t);
-	const struct built *first = j->kernels[0];
 	struct parts x;
 
 	for (int i = 0; i < s->calls.n; i++)
 		phases += j->kernels[i]->nphases;
-	x.buffers = ARENA_ARRAY(a, s->tensors.n + PHASE_BUFFERS * phases, struct gpu_buffer);
-	x.binaries = ARENA_ARRAY(a, phases, struct gpu_binary);
-	x.steps = ARENA_ARRAY(a, phases, struct gpu_step);
-	x.job = (struct gpu_job){ .api = first->backend == BACKEND_HIP ? GPU_HIP : GPU_CUDA,
-		.arch = first->backend == BACKEND_HIP ? built_arch(first) : NULL, .binaries = x.binaries, .buffers = x.buffers,
-		.steps = x.steps, .mode = bench ? GPU_BENCH : GPU_RUN };
+	begin_job(&x, j->kernels[0], s->tensors.n, phases, a);
 	add_buffers(j, &x, buffer, offset);
-	for (int i = 0; i < (j->first ? j->first : s->calls.n); i++)
-		add_call(j, &x, j->first ? i : j->plan->order[i], buffer, offset, last_step, a);
-	x.job.graph = j->graph && !j->first;
-	if (bench)
+	for (int i = 0; i < s->calls.n; i++)
+		add_call(j, &x, j->plan->order[i], buffer, offset, last_step, a);
+	x.job.graph = j->graph;
+	if (bench) {
+		x.job.mode = GPU_BENCH;
 		x.job.bench = *bench;
+	}
+	return gpu_run(g, &x.job, limit, stop, a, r, e);
+}
+
+enum err_code sequence_call_on_device(const struct sequence_job *j, int call, struct gpu *g, double limit,
+	const struct stop *stop, struct arena *a, struct gpu_result *r, struct err *e)
+{
+	const struct built *b = j->kernels[call];
+	const struct seq_call *c = &j->plan->s->calls.v[call];
+	int n = c->program->tensors.n, *tensors = arena_ints(a, n, 0);
+	struct parts x;
+
+	begin_job(&x, b, n, b->nphases, a);
+	for (int i = 0; i < n; i++) {
+		const struct seq_arg *arg = &c->args[i];
+		const struct seq_tensor *t = &j->plan->s->tensors.v[arg->tensor];
+		char *at = t->call == NONE ? (char *)j->data[arg->tensor] + arg->offset : NULL;
+
+		tensors[i] = x.job.nbuffers;
+		x.buffers[x.job.nbuffers++] = (struct gpu_buffer){ .name = t->name, .bytes = arg->bytes,
+			.init = at ? GPU_INIT_HOST : GPU_INIT_WORD, .from = at, .word = POISON_WORD, .to = arg->writes ? at : NULL };
+	}
+	for (int i = 0; i < b->nphases; i++)
+		parts_add_phase(&x, b, b->plan, i, 0, tensors, NULL, i > 0, a);
 	return gpu_run(g, &x.job, limit, stop, a, r, e);
 }

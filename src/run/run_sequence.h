@@ -6,25 +6,36 @@
 #include "run/run.h"
 #include "seq/seqplan.h"
 
+/* What outputs and temporaries are filled with before a run: many such bytes are NaN in bf16 and f32. */
+enum { SEQUENCE_POISON_BYTE = 0x7f };
+
 struct sequence_job {
 	const struct seqplan *plan;	/* legal */
 	struct built *const *kernels;	/* by call: built of its plan, all for one backend */
-	/* By tensor: the packed elements of inputs and states; outputs and states are written. Temporaries: NULL, or, with `first`,
-	 * where their elements belong when all is over. */
+	/* By tensor: the packed elements of inputs and states; outputs and states are written. Temporaries: NULL,
+	 * or, for a call that runs alone, their elements. */
 	void *const *data;
-	/* Run the first so many calls alone, one after the other in the order of the sequence, each temporary in memory of its own;
-	 * 0: all, as planned. */
-	int first;
 	bool graph;			/* on a device: launch all of it as a graph, where the driver can */
 };
 
-/* On the CPU: a call after the other, in an order that o->seed chooses among all that the plan allows. *report: NULL, or in `a`
- * what a kernel did wrong. */
-NODISCARD enum err_code sequence_on_host(const struct sequence_job *j, const struct on_host_options *o, const struct stop *stop,
+/* On the CPU: a call after the other, in an order that o->seed chooses among all that the plan allows. *report:
+ * NULL, or in `a` what a kernel did wrong. */
+NODISCARD enum err_code sequence_on_host(const struct sequence_job *j, const struct on_host_options *o,
+	const struct stop *stop,
 	struct arena *a, const char **report, struct err *e);
 
-/* On the attached device. bench NULL: one run; of the first so many calls each alone, of all together as planned. limit: seconds, as for gpu_run. *r lies in `a`. */
-NODISCARD enum err_code sequence_on_device(const struct sequence_job *j, struct gpu *g, double limit, const struct gpu_bench *bench,
+/* One call alone, which reads and writes the bytes of its tensors in data[]; what a program keeps between its
+ * phases is in memory of its own. */
+NODISCARD enum err_code sequence_call_on_host(const struct sequence_job *j, int call, const struct on_host_options *o,
+	const struct stop *stop, struct arena *a, const char **report, struct err *e);
+
+/* On the attached device, as planned. bench NULL: one run. limit: seconds, as for gpu_run. *r lies in `a`. */
+NODISCARD enum err_code sequence_on_device(const struct sequence_job *j, struct gpu *g, double limit,
+	const struct gpu_bench *bench,
+	const struct stop *stop, struct arena *a, struct gpu_result *r, struct err *e);
+
+/* One call alone, as on the CPU. */
+NODISCARD enum err_code sequence_call_on_device(const struct sequence_job *j, int call, struct gpu *g, double limit,
 	const struct stop *stop, struct arena *a, struct gpu_result *r, struct err *e);
 
 #endif

@@ -49,6 +49,13 @@ print(('%.3f'):format(b.ms), b.graph)"
 t_out 'gets them one by one' <<'E'
 0.200	false
 E
+FAKE_CUDA_LOG=$T/log t_cmd 'a check' 0 "$MILLRACE" -e "
+local e = dofile('$T/forked.lua'):check{}
+print(#e.calls, #e.differs)"
+t_out 'compares each call' <<'E'
+4	0
+E
+t_is 'and launches each twice: alone, and as planned' "$(grep -c '^gemm' "$T/log")" 8
 t_cmd 'a trace of kernels that do not leave stamps' 1 "$MILLRACE" -e "dofile('$T/forked.lua'):trace{seconds = 0.001}"
 t_err 'says so' 'the traced kernel left [0-9]* stamps fewer than it should on EU 1'
 t_done
