@@ -164,8 +164,32 @@ static int early_l(lua_State *L)
 	return 1;
 }
 
+/* core.export_template(name) -> the text of a file of src/run/export */
+static int template_l(lua_State *L)
+{
+	lua_pushstring(L, export_template_text(check_text(L, 1, "export", "name")));
+	return 1;
+}
+
+/* core.torch_type(dtype) -> "bfloat16"; of elements of 4 bits that of a byte, which has two */
+static int torch_type_l(lua_State *L)
+{
+	lua_pushstring(L, torch_type(check_dtype(L, 1, "export")));
+	return 1;
+}
+
+/* core.dtype_bits(dtype) -> of an element in memory */
+static int dtype_bits_l(lua_State *L)
+{
+	lua_pushinteger(L, dtype_bits(check_dtype(L, 1, "export")));
+	return 1;
+}
+
 void lua_open_export(lua_State *L)
 {
+	set_function(L, "export_template", template_l);
+	set_function(L, "torch_type", torch_type_l);
+	set_function(L, "dtype_bits", dtype_bits_l);
 	set_function(L, "export", export_l);
 	set_function(L, "export_torch_sequence", torch_sequence_l);
 	set_function(L, "exported_early", early_l);

@@ -58,6 +58,11 @@ NODISCARD enum err_code export_gpu_torch_sequence(const struct export_torch_sequ
 	struct export_set *out, struct err *e);
 void export_host(const struct built *b, const char *name, struct arena *a, struct export_set *out);
 
+/* What torch calls a type, "bfloat16"; of elements of 4 bits that of a byte, which has two. */
+const char *torch_type(enum dtype t);
+/* The text of a template, as it is. */
+const char *export_template_text(const char *name);
+
 /* Do the exported launchers of a kernel have two functions, of which one launches it while what is in front of it in the stream runs, and
  * the other does not? */
 bool export_launches_early(const struct built *b);

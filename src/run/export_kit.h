@@ -65,8 +65,6 @@ void export_size_words(struct export_kit *k);
 const struct export_names *export_names_of(bool hip);
 /* A text for CUDA, with the names of k->names. */
 const char *export_named(const struct export_kit *k, const char *text);
-/* The text of a template, as it is. */
-const char *export_template_text(const char *name);
 
 /* "gemm", of one of several phases "gemm_split". */
 const char *export_stem(const struct export_kit *k, int phase);

@@ -56,9 +56,6 @@ struct torch_operator {
 	VEC(const char *) sources;	/* files of C, next to operators.c, with NAME.h of each launcher */
 };
 
-/* "bfloat16" */
-const char *torch_type(enum dtype t);
-
 struct torch_pair {
 	const char *of, *is;
 };
