@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "search/axis_use.h"
 #include "search/build.h"
 #include "search/limits.h"
 
@@ -31,7 +32,7 @@ static bool are_opposite(const struct program *p, int a, int b)
 static bool may_share(const struct program *p, const struct dim *d, const struct node *mma)
 {
 	return d->starts && !d->wanted && !d->side && d->multiple == 1 && node_has_axis(mma, d->axis) &&
-		!space_is_reduced(p, d->axis) && !space_is_contracted_again(p, d->axis) &&
+		!axis_is_reduced(p, d->axis) && !axis_is_contracted_again(p, d->axis) &&
 		program_axis_role(p, p->tasks.v[mma->task].phase, d->axis) == AXIS_GRID;
 }
 

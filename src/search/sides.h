@@ -3,7 +3,7 @@
  * A product may have rows along several long axes of the grid, as a convolution has along both of an image, or columns.
  * A tile takes the usual number of rows of all these axes together, not of each: a few dozen splits of that number
  * among them, of which the search starts from those that promise most. Short axes alone are no side: the search starts from
- * all combinations of their few extents (space.c), or from those that promise most (starts.h). */
+ * all combinations of their few extents (dims.c), or from those that promise most (starts.h). */
 #ifndef SEARCH_SIDES_H
 #define SEARCH_SIDES_H
 

@@ -4,8 +4,8 @@
  * ahead, how deep rings are, in which order tiles are computed. It is a plain value. What follows from these decisions
  * (waits, the versions that an order needs) is not in it: build.h works that out.
  *
- * The space knows which extents and orders there are. This depends on how the program uses each axis (rows or columns
- * of a product, contracted, looped over, or none of these), never on its name. neighbours.h walks through the space. */
+ * The space knows which extents and orders there are. This depends on how the program uses each axis (axis_use.h), never on
+ * its name. neighbours.h walks through the space. */
 #ifndef SEARCH_SPACE_H
 #define SEARCH_SPACE_H
 
@@ -161,13 +161,6 @@ int space_unit(const struct space *s, const struct choice *c, const struct work 
 
 /* The bit of choice.loads_by_threads of an sTask of the graph; NONE: it is no load, or has no bit. */
 int space_load_index(const struct graph *g, int task);
-
-/* Does every tile need all of the axis, as a reduction goes along it? A tile of a part loads and computes again what
- * others do. */
-bool space_is_reduced(const struct program *p, int axis);
-/* Does a product contract all of the axis in every tile, whatever part of it the tile has? Tiles of few elements would
- * each compute the product again. */
-bool space_is_contracted_again(const struct program *p, int axis);
 
 /* The index in choice.order of a loop, or (loop NONE) of the tiles of a phase without loops. NONE if its order is not
  * chosen. */
