@@ -1,4 +1,4 @@
--- sequence_operator.lua FOLDER: the package and the module that torch_sequence.py calls, from a plan of short searches.
+-- sequence_operator.lua FOLDER: the package and the module that torch_sequence.py calls, from a plan that the model alone chooses.
 local mr = require "millrace"
 local gemm, folder = mr.examples.gemm, arg[1]
 
@@ -12,6 +12,6 @@ local mlp = mr.sequence("mlp", function(s)
   s:call("up2", gemm{m = m, n = f, k = d}, {A = kept:rows(1, 1), B = up:rows(1, 1), C = i})
   s:call("down2", gemm{m = m, n = d, k = f}, {A = i, B = down:rows(1, 1), C = y})
 end)
-local k = mlp{m = 256, d = 256, f = 512}:plan("h200", {seconds = tonumber(os.getenv "SEARCH_SECONDS" or 4)}):compile{target = "cuda"}
+local k = mlp{m = 256, d = 256, f = 512}:plan("h200", {trials = 40, seconds = 600, measure = false}):compile{target = "cuda"}
 k:export(folder .. "/operator", {torch = true})
 k:export(folder .. "/module", {name = "mlp_module"})
