@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "graph/repeats.h"
-#include "tile/index_values.h"
 
 void graph_add_edge(struct graph *g, struct edge e)
 {
@@ -116,79 +115,6 @@ double graph_flops(const struct graph *g)
 			share /= (double)graph_repeats(g, i, a);
 		all = s->work.flops * graph_all_runs(g, s);
 		sum += share < 1 ? round(all * share) : all;
-	}
-	return sum;
-}
-
-/* The bytes that a load by values names: those of different indices, as many as the axes on which the values depend have. */
-static double named_bytes(const struct program *p, const struct node *load)
-{
-	const struct tensor *t = &p->tensors.v[load->ref];
-	int64_t run[AXES_MAX];
-	double elements = 1;
-
-	index_value_axes(p, load, run);
-	for (int a = 0; a < p->axes.n; a++) {
-		bool used = false;
-
-		for (int d = 0; d < t->rank; d++)
-			used |= index_uses(&load->index[d], a);
-		if (used || run[a])
-			elements *= (double)ceil_div(p->axes.v[a].size, used ? 1 : run[a]);
-	}
-	return elements * dtype_bits(t->type) / 8;
-}
-
-/* At most what loads and stores move of a tensor, of which values may name a part; all of it if only lengths of loops are made of
- * it, for which there is no sTask. */
-static double accessed_bytes(const struct graph *g, int tensor)
-{
-	const struct program *p = g->program;
-	double all = (double)dtype_bytes(p->tensors.v[tensor].type, (size_t)tensor_elements(p, tensor)), moved = 0;
-	bool accessed = false, known = p->nodes.n == 0;
-
-	for (int i = 0; i < p->nodes.n; i++)
-		known |= (p->nodes.v[i].op == OP_LOAD || p->nodes.v[i].op == OP_STORE) && p->nodes.v[i].ref == tensor;
-	if (!known)
-		return 0;
-
-	for (int i = 0; i < g->tasks.n; i++) {
-		const struct stask *s = &g->tasks.v[i];
-		const struct node *n = stask_last_node(g, s);
-		double bytes = s->work.global_bytes * graph_all_runs(g, s);
-
-		if ((s->kind != TASK_LOAD && s->kind != TASK_STORE) || !n || n->ref != tensor)
-			continue;
-		accessed = true;
-		moved += n->op == OP_LOAD && has_index_values(n) ? fmin(bytes, named_bytes(p, n)) : bytes;
-	}
-	return accessed ? fmin(all, moved) : all;
-}
-
-double graph_bytes(const struct graph *g)
-{
-	double sum = 0;
-
-	for (int i = 0; i < g->program->tensors.n; i++)
-		sum += accessed_bytes(g, i);
-	return sum;
-}
-
-double graph_stored_bytes(const struct graph *g)
-{
-	const struct program *p = g->program;
-	double sum = 0;
-
-	for (int t = 0; t < p->tensors.n; t++) {
-		double all = (double)dtype_bytes(p->tensors.v[t].type, (size_t)tensor_elements(p, t)), stored = 0;
-
-		for (int i = 0; i < g->tasks.n; i++) {
-			const struct stask *s = &g->tasks.v[i];
-
-			if (s->kind == TASK_STORE && stask_last_node(g, s)->ref == t && !s->work.adds)
-				stored += s->work.global_bytes * graph_all_runs(g, s);
-		}
-		sum += fmin(all, stored);
 	}
 	return sum;
 }

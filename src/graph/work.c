@@ -1,5 +1,6 @@
 /* What one sTask costs: bytes, flops and element operations, counted from the
  * program's nodes. No device is known here. */
+#include "graph/accessed.h"
 #include "graph/build.h"
 
 #include <string.h>
@@ -128,9 +129,9 @@ static void leave_out_dropped(const struct builder *b, struct stask *s, const st
 }
 
 /* Share of the bytes that device memory must deliver at least: each element once. */
-static double compulsory_share(const struct graph *g, const struct stask *s, int tensor)
+static double compulsory_share(const struct graph *g, const struct stask *s, const struct node *n)
 {
-	double once = (double)tensor_elements(g->program, tensor) * dtype_bits(g->program->tensors.v[tensor].type) / 8;
+	double once = accessed_once(g->program, n);
 	double all = s->work.global_bytes * graph_all_runs(g, s);
 
 	return all > once && all > 0 ? once / all : 1;
@@ -304,7 +305,7 @@ void build_work(const struct builder *b, struct stask *s)
 	case TASK_LOAD:
 		s->work.kind = WORK_LOAD;
 		count_region(b, s, n, last);
-		s->work.unique_share = compulsory_share(b->g, s, n->ref);
+		s->work.unique_share = compulsory_share(b->g, s, n);
 		s->work.shared_bytes = (double)slice_elements(b, s->task, last) * dtype_bits(n->type) / 8;
 		break;
 	case TASK_STORE:

@@ -342,4 +342,22 @@ tap.like(found.plan:script(), "plan:window", "mr.search takes such a plan, which
 local plain = core.search(depthwise, h200, nil, true)
 plain:run(60, 60)
 tap.ok(best.seconds < 0.85 * plain:found()[1].seconds, "  by a sixth, at least", ("%.4g and %.4g ms"):format(best.seconds * 1e3, plain:found()[1].seconds * 1e3))
+
+-- columns of a wider tensor: memory has to move those, not the others
+local columns = mr.program("columns", function(p)
+  local b, t, c, w, width = p:axes("b", "t", "c", "w", "width")
+  local X = p:input("X", {b, t, width})
+  local x, taps = p:load("load_x", X, {b, t + w - (w.size - 1), 64 + c}), p:load("load_w", p:input("W", {c, w}))
+  p:output("Y", {b, t, c}):store(p:task("filter", function() return mr.rowsum(x * taps, w):to "bf16" end))
+end){b = 1, t = 4096, c = 5376, w = 4, width = 10576}
+tap.is(columns:graph{tile = {b = 1, t = 64, c = 64}}.bytes, 2 * (2 * 4096 * 5376 + 5376 * 4), "the bytes of a graph are those of columns that are loaded")
+found = mr.search(columns, h200, {trials = 600, seconds = 60, measure = false})
+tap.like(found.plan:script(), 'plan:window{"load_x"}', "mr.search finds a window in them")
+local both = mr.program("both", function(p)
+  local i, j, width = p:axes("i", "j", "width")
+  local X = p:input("X", {i, width})
+  local a, b, again = p:load("a", X, {i, j}), p:load("b", X, {i, 64 + j}), p:load("again", X, {i, j})
+  p:output("Y", {i, j}):store(p:task("sum", function() return a + b * again end))
+end){i = 256, j = 64, width = 256}
+tap.is(both:graph{tile = {i = 64, j = 64}}.bytes, 2 * (256 * 128 + 256 * 64), "two parts of a tensor count once each")
 tap.done_testing()
