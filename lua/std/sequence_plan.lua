@@ -45,12 +45,18 @@ return function(mr, made)
 
   local function check_bound(seq, what) expect(core.is(seq, "millrace.sequence"), what, "sequence with sizes", seq) end
 
-  -- The inputs of a call's program that no call of the sequence writes: kernels in front of it need not have ended when it loads them.
-  local function ready(seq, name)
-    local written, list = {}, {}
+  -- The tensors that calls of the sequence write: {name=true}.
+  local function written_tensors(seq)
+    local written = {}
     for _, call in ipairs(core.sequence_call_names(seq)) do
       for _, x in ipairs(core.sequence_args(seq, call)) do written[x.tensor] = written[x.tensor] or x.writes end
     end
+    return written
+  end
+
+  -- The inputs of a call's program that no call of the sequence writes: kernels in front of it need not have ended when it loads them.
+  local function ready(seq, name, written)
+    local list = {}
     for _, x in ipairs(core.sequence_args(seq, name)) do
       if not written[x.tensor] then list[#list + 1] = x.own end
     end
@@ -66,10 +72,10 @@ return function(mr, made)
 
   -- The plan of a call: the one that was given, or what a search finds, which takes up what is in the store. Where nothing is measured it is
   -- the best plan of the store, if there is one. Calls of one program with equal sizes, for which the same is ready, have one plan.
-  local function plan_for(seq, call, device, o, planned)
+  local function plan_for(seq, call, device, o, planned, written)
     local bound, given = seq:program(call.name), o.plans and o.plans[call.name]
     if given ~= nil then return given end
-    local names = call.early and ready(seq, call.name) or {}
+    local names = call.early and ready(seq, call.name, written) or {}
     local key = core.identity(bound) .. table.concat(names, " ")
     if planned[key] then return planned[key] end
     local measures = o.measure ~= false and core.attached()
@@ -102,7 +108,8 @@ return function(mr, made)
     for name in pairs(o.plans or {}) do
       if not names[name] then raise(("plan: there is no call %s%s"):format(show(name), core.hint(tostring(name), draft.keys(names)))) end
     end
-    for _, call in ipairs(sp.calls) do sp:use(call.name, plan_for(seq, call, device, o, planned)) end
+    local written = written_tensors(seq)
+    for _, call in ipairs(sp.calls) do sp:use(call.name, plan_for(seq, call, device, o, planned, written)) end
     if sp:check() then choose_streams(sp, timelines(sp)) end
     return sp
   end

@@ -6,9 +6,9 @@
 
 /* Limits that CUDA's programming guide gives for all devices. The driver checks those that depend on the device. */
 enum {
-	BINARIES_MAX = 256,
-	BUFFERS_MAX = 4096,
-	STEPS_MAX = 4096,
+	BINARIES_MAX = 4096,
+	BUFFERS_MAX = 1 << 15,
+	STEPS_MAX = 8192,
 	THREADS_MAX = 1024,		/* a block */
 	BLOCK_Z_MAX = 64,
 	GRID_YZ_MAX = 65535,

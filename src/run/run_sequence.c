@@ -39,19 +39,36 @@ static enum err_code run_call(const struct sequence_job *j, int call, char *cons
 	return OK;
 }
 
-/* A random one of the calls that may come next: not done, and all that must come before it is. */
-static int choose(const struct sequence_job *j, const bool *before, const bool *done, struct prng *random)
+/* Calls that are played in any order that the plan allows. By call: how many calls that come before it are not
+ * done; NONE: it is done itself. */
+struct choice {
+	const bool *before;		/* by seqplan_relation */
+	int n, *missing;
+	struct prng random;
+};
+
+static struct choice begin_choice(const struct sequence_job *j, uint64_t seed, struct arena *a)
 {
-	int n = j->plan->s->calls.n, found = NONE, count = 0;
+	struct choice c = { .before = seqplan_relation(a, j->plan), .n = j->plan->s->calls.n, .random = { seed } };
 
-	for (int i = 0; i < n; i++) {
-		bool ready = !done[i];
+	c.missing = arena_ints(a, c.n, 0);
+	for (int i = 0; i < c.n; i++)
+		for (int k = 0; k < c.n; k++)
+			c.missing[k] += c.before[i * c.n + k];
+	return c;
+}
 
-		for (int k = 0; k < n && ready; k++)
-			ready = done[k] || !before[k * n + i];
-		if (ready && prng_below(random, (uint32_t)++count) == 0)
+/* A random one of the calls that may come next, which is then done. */
+static int choose(struct choice *c)
+{
+	int found = NONE, count = 0;
+
+	for (int i = 0; i < c->n; i++)
+		if (c->missing[i] == 0 && prng_below(&c->random, (uint32_t)++count) == 0)
 			found = i;
-	}
+	c->missing[found] = NONE;
+	for (int i = 0; i < c->n; i++)
+		c->missing[i] -= c->before[found * c->n + i];
 	return found;
 }
 
@@ -60,18 +77,16 @@ enum err_code sequence_on_host(const struct sequence_job *j, const struct on_hos
 {
 	const struct sequence *s = j->plan->s;
 	char **at = allocate_on_host(j, a);
-	bool *before = seqplan_relation(a, j->plan), *done = ARENA_ARRAY(a, s->calls.n, bool);
+	struct choice choice = begin_choice(j, o->seed, a);
 	struct on_host_options each = *o;
-	struct prng random = { o->seed };
 
 	each.keep = true;
 	*report = NULL;
 	for (int n = 0; n < s->calls.n && !*report; n++) {
-		int call = choose(j, before, done, &random);
+		int call = choose(&choice);
 
 		each.seed = o->seed + (uint64_t)n;
 		TRY(run_call(j, call, at, &each, stop, a, report, e));
-		done[call] = true;
 	}
 	return OK;
 }
@@ -132,7 +147,7 @@ static void add_buffers(const struct sequence_job *j, struct parts *x, int *buff
 	}
 }
 
-/* last_step: by call, the last of its steps. */
+/* last_step: by call, the last of its steps; NONE: it has none so far. */
 static void add_call(const struct sequence_job *j, struct parts *x, int call, const int *buffer, const size_t *offset,
 	int *last_step, struct arena *a)
 {
@@ -141,8 +156,9 @@ static void add_call(const struct sequence_job *j, struct parts *x, int call, co
 	const struct seq_launch *l = &j->plan->launches[call];
 	int *tensors = arena_ints(a, c->program->tensors.n, 0);
 	size_t *offsets = ARENA_ARRAY(a, c->program->tensors.n, size_t);
-	int *after;
+	int *after, same;
 
+	FIND_FIRST(same, j->plan->s->calls.n, j->kernels[same] == b && last_step[same] != NONE);
 	for (int i = 0; i < c->program->tensors.n; i++) {
 		tensors[i] = buffer[c->args[i].tensor];
 		offsets[i] = offset[c->args[i].tensor] + c->args[i].offset;
@@ -151,6 +167,10 @@ static void add_call(const struct sequence_job *j, struct parts *x, int call, co
 		struct gpu_step *step = &x->steps[x->job.nsteps];
 
 		parts_add_phase(x, b, b->plan, i, 0, tensors, offsets, i > 0 || l->early, a);
+		if (same != NONE) {		/* a kernel that is loaded already */
+			step->binary = x->steps[last_step[same] - b->nphases + 1 + i].binary;
+			x->job.nbinaries--;
+		}
 		step->stream = l->stream;
 		if (i > 0 || !l->waits.n)
 			continue;
@@ -178,7 +198,7 @@ enum err_code sequence_on_device(const struct sequence_job *j, struct gpu *g, do
 	const struct gpu_bench *bench, const struct stop *stop, struct arena *a, struct gpu_result *r, struct err *e)
 {
 	const struct sequence *s = j->plan->s;
-	int *buffer = arena_ints(a, s->tensors.n, 0), *last_step = arena_ints(a, s->calls.n, 0), phases = 0;
+	int *buffer = arena_ints(a, s->tensors.n, 0), *last_step = arena_ints(a, s->calls.n, NONE), phases = 0;
 	size_t *offset = ARENA_ARRAY(a, s->tensors.n, size_t);
 	struct parts x;
 

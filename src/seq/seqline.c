@@ -75,19 +75,37 @@ static double launch_seconds(const struct plan *p)
 	return p->device->launch_seconds * phases_launched(p, target_of(p->device));
 }
 
-/* Seconds from the end of what a kernel waits for to its start; less what its loads ahead of that save. */
-static double start_seconds(struct seqline *l, const struct seq_span *s)
+/* ---- starts ---- */
+
+/* By timelines of kernels and manner of the launch: seconds from the end of the one in front to the start of the
+ * other. Kernels of one plan have one timeline, so there are few. */
+struct start {
+	const struct timeline *front, *behind;
+	bool early;
+	double seconds;
+};
+
+struct starts {
+	VEC(struct start) v;
+};
+
+/* Seconds from the end of what a kernel waits for, whose timeline is `front`, to the start of the kernel; less
+ * what its loads ahead of that save. front NULL: it waits for nothing. */
+static double start_seconds(struct seqline *l, struct starts *known, const struct timeline *front,
+	const struct seq_span *s)
 {
-	const struct timeline *front = NULL;
+	struct start x = { .front = front, .behind = s->timeline, .early = l->plan->launches[s->call].early };
 	struct follow f;
 
-	for (int i = 0; i < l->n; i++)
-		if (l->spans[i].call == s->after)
-			front = l->spans[i].timeline;
 	if (!front)
 		return s->timeline->plan->device->launch_seconds;
-	sim_follow(&l->arena, front, s->timeline, l->plan->launches[s->call].early, &f);
-	return fmax(f.start - f.saved, 0);
+	for (int i = 0; i < known->v.n; i++)
+		if (known->v.v[i].front == x.front && known->v.v[i].behind == x.behind && known->v.v[i].early == x.early)
+			return known->v.v[i].seconds;
+	sim_follow(&l->arena, x.front, x.behind, x.early, &f);
+	x.seconds = fmax(f.start - f.saved, 0);
+	VEC_PUSH(&l->arena, &known->v, x);
+	return x.seconds;
 }
 
 /* Seconds that the blocks of a call run if they are alone, at the clock of the complete sequence. */
@@ -126,86 +144,138 @@ struct running {
 	double left, share;
 };
 
+/* A span waits for the one in front of it on its stream, and for those of the calls that its launch names. */
+struct waiting {
+	int missing;			/* of those, how many have not ended */
+	int last;			/* of those that have, the one that did so last; NONE */
+	VEC(int) others;		/* spans that wait for this one */
+};
+
+struct play {
+	struct seqline *l;
+	struct waiting *waiting;	/* by span */
+	int *ready, nready;		/* spans that miss nothing and have not begun, in order of launches */
+	struct running *running;
+	int nrunning, done;
+	double now, clock_hz;
+	struct starts starts;
+};
+
 /* The share of the EUs that a kernel keeps at work. */
 static double share_of(const struct timeline *t)
 {
 	return (double)timeline_longest(t)->eus / t->plan->device->eus;
 }
 
-/* Is all that span i waits for over? *when: since when; *after: what ended last. */
-static bool may_start(const struct seqline *l, int i, const bool *ended, double *when, int *after)
+/* What span i waits for is over: find when it begins. */
+static void make_ready(struct play *p, int i)
 {
-	const struct seq_launch *x = &l->plan->launches[l->spans[i].call];
+	struct seq_span *s = &p->l->spans[i];
+	int last = p->waiting[i].last, at = p->nready++;
 
-	*when = 0;
-	*after = NONE;
-	for (int k = 0; k < l->n; k++) {
-		int call = l->spans[k].call;
-
-		if (!(k < i && l->plan->launches[call].stream == x->stream) && !ints_hold(x->waits.v, x->waits.n, call))
-			continue;
-		if (!ended[k])
-			return false;
-		if (l->spans[k].end >= *when) {
-			*when = l->spans[k].end;
-			*after = call;
-		}
-	}
-	return true;
+	s->launch = last == NONE ? 0 : p->l->spans[last].end;
+	s->after = last == NONE ? NONE : p->l->spans[last].call;
+	s->begin = s->launch + start_seconds(p->l, &p->starts, last == NONE ? NULL : p->l->spans[last].timeline, s);
+	for (; at > 0 && p->ready[at - 1] > i; at--)
+		p->ready[at] = p->ready[at - 1];
+	p->ready[at] = i;
 }
 
-/* Start what may be started, in order of launches; *now is the time. Returns when the next of them begins, if that
- * is later. */
-static double start(struct seqline *l, const bool *ended, bool *started, struct running *r, int *n, double now,
-	double clock_hz)
+static void wait_for(struct play *p, int i, int other)
+{
+	VEC_PUSH(&p->l->arena, &p->waiting[other].others, i);
+	p->waiting[i].missing++;
+}
+
+static void begin_play(struct play *p, struct seqline *l, double clock_hz)
+{
+	int front[SEQ_STREAMS_MAX], *span_of = arena_ints(&l->arena, l->n, 0);
+
+	*p = (struct play){ .l = l, .waiting = ARENA_ARRAY(&l->arena, l->n, struct waiting), .ready =
+		arena_ints(&l->arena, l->n, 0),
+		.running = ARENA_ARRAY(&l->arena, l->n, struct running), .clock_hz = clock_hz };
+	for (int i = 0; i < SEQ_STREAMS_MAX; i++)
+		front[i] = NONE;
+	for (int i = 0; i < l->n; i++)
+		span_of[l->spans[i].call] = i;
+	for (int i = 0; i < l->n; i++) {
+		const struct seq_launch *x = &l->plan->launches[l->spans[i].call];
+
+		p->waiting[i].last = NONE;
+		if (front[x->stream] != NONE)
+			wait_for(p, i, front[x->stream]);
+		for (int k = 0; k < x->waits.n; k++)
+			wait_for(p, i, span_of[x->waits.v[k]]);
+		front[x->stream] = i;
+	}
+	for (int i = 0; i < l->n; i++)
+		if (!p->waiting[i].missing)
+			make_ready(p, i);
+}
+
+/* Begin what is ready and whose time has come. Returns when the next one begins. */
+static double begin_ready(struct play *p)
 {
 	double next = HUGE_VAL;
+	int kept = 0;
 
-	for (int i = 0; i < l->n; i++) {
-		struct seq_span *s = &l->spans[i];
+	for (int i = 0; i < p->nready; i++) {
+		const struct seq_span *s = &p->l->spans[p->ready[i]];
 
-		if (started[i] || !may_start(l, i, ended, &s->launch, &s->after))
-			continue;
-		s->begin = s->launch + start_seconds(l, s);
-		if (s->begin > now) {
+		if (s->begin > p->now) {
 			next = fmin(next, s->begin);
+			p->ready[kept++] = p->ready[i];
 			continue;
 		}
-		started[i] = true;
-		r[(*n)++] = (struct running){ i, alone(s->timeline, clock_hz), share_of(s->timeline) };
+		p->running[p->nrunning++] = (struct running){ p->ready[i], alone(s->timeline, p->clock_hz), share_of(s->timeline) };
 	}
+	p->nready = kept;
 	return next;
+}
+
+/* Span i ends now. Of several that end at once the one launched last counts as the last. */
+static void end_span(struct play *p, int i)
+{
+	p->l->spans[i].end = p->now;
+	p->done++;
+	for (int k = 0; k < p->waiting[i].others.n; k++) {
+		int other = p->waiting[i].others.v[k];
+		struct waiting *w = &p->waiting[other];
+
+		if (w->last == NONE || p->l->spans[w->last].end < p->now || w->last < i)
+			w->last = i;
+		if (!--w->missing)
+			make_ready(p, other);
+	}
 }
 
 static void play(struct seqline *l, double clock_hz)
 {
-	bool *ended = ARENA_ARRAY(&l->arena, l->n, bool), *started = ARENA_ARRAY(&l->arena, l->n, bool);
-	struct running *r = ARENA_ARRAY(&l->arena, l->n, struct running);
-	int n = 0, done = 0;
-	double now = 0;
+	struct play p;
 
-	while (done < l->n) {
-		double next = start(l, ended, started, r, &n, now, clock_hz), rate = 0, step = next - now;
+	begin_play(&p, l, clock_hz);
+	while (p.done < l->n) {
+		double next = begin_ready(&p), rate = 0, step = next - p.now;
 
-		for (int i = 0; i < n; i++)
-			rate += r[i].share;
+		for (int i = 0; i < p.nrunning; i++)
+			rate += p.running[i].share;
 		rate = rate > 1 ? 1 / rate : 1;
-		for (int i = 0; i < n; i++)
-			step = fmin(step, r[i].left / rate);
-		if (!n)
+		for (int i = 0; i < p.nrunning; i++)
+			step = fmin(step, p.running[i].left / rate);
+		if (!p.nrunning)
 			l->idle += step;
-		now += step;
-		for (int i = n - 1; i >= 0; i--) {
-			r[i].left -= step * rate;
-			if (r[i].left > 1e-12)
+		p.now += step;
+		for (int i = p.nrunning - 1; i >= 0; i--) {
+			int span = p.running[i].span;
+
+			p.running[i].left -= step * rate;
+			if (p.running[i].left > 1e-12)
 				continue;
-			l->spans[r[i].span].end = now;
-			ended[r[i].span] = true;
-			r[i] = r[--n];
-			done++;
+			p.running[i] = p.running[--p.nrunning];
+			end_span(&p, span);
 		}
 	}
-	l->seconds = now;
+	l->seconds = p.now;
 }
 
 void seqline_simulate(struct mem *mem, const struct seqplan *p, const struct timeline *const *timelines,

@@ -17,7 +17,7 @@
 
 #include "tile/program.h"
 
-enum { SEQ_CALLS_MAX = 256, SEQ_TENSORS_MAX = 2048 };
+enum { SEQ_CALLS_MAX = 1024, SEQ_TENSORS_MAX = 8192 };
 
 enum seq_role { SEQ_INPUT, SEQ_OUTPUT, SEQ_STATE, SEQ_TEMP };
 extern const char *const seq_role_names[];	/* ORDER seq_role: "input", ... */
