@@ -39,6 +39,21 @@ function draft.literal(t)
   return "{" .. table.concat(slices, ", ") .. "}"
 end
 
+local DEPTH_MAX <const> = 32                            -- of tables in tables; one that holds itself has no end
+
+-- Does draft.literal give a text that reads back as the same value? Of numbers, texts, booleans, mr.any, and plain tables of these, that
+-- have a list and names.
+function draft.has_literal(x, depth)
+  local kind = type(x)
+  if kind == "number" or kind == "string" or kind == "boolean" or getmetatable(x) == "millrace.any" then return true end
+  if kind ~= "table" or getmetatable(x) ~= nil or depth == DEPTH_MAX then return false end
+  for key, value in pairs(x) do
+    local listed = math.type(key) == "integer" and key >= 1 and key <= #x
+    if not (listed or type(key) == "string") or not draft.has_literal(value, (depth or 0) + 1) then return false end
+  end
+  return true
+end
+
 -- A statement as Lua text: plan:lane("c0", {warps=4}).
 function draft.statement(s)
   local arguments = {}

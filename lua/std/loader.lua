@@ -146,8 +146,9 @@ end
 function loader.bound(x, name, sizes)
   if core.is(x, "millrace.program") or core.is(x, "millrace.sequence") then return x end
   if (tile.is_program(x) or sequences.is_sequence(x)) and sizes then return x:bind(sizes) end
-  if tile.is_program(x) then
-    raise(("the sizes of program '%s' are not in this plan: give mr.load_plan the program with sizes"):format(tostring(name)))
+  local kind = tile.is_program(x) and "program" or sequences.is_sequence(x) and "sequence" or nil
+  if kind then
+    raise(("the sizes of %s '%s' are not in this plan: give mr.load_plan the %s with sizes"):format(kind, tostring(name), kind))
   end
   raise(("this plan is for program '%s': mr.load_plan(path, program)"):format(tostring(name)))
 end

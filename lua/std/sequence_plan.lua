@@ -145,17 +145,29 @@ return function(mr, made)
 
   local function indented(text) return (text:gsub("[^\n]+", "  %0")) end
 
+  -- How a script gets at the sequence: a shipped one by name, one's own of what mr.load_plan is given. Options without a text, as programs
+  -- and functions are, cannot be written: then mr.load_plan must be given the sequence with sizes.
+  local function sequence_line(seq)
+    local origin, given = sequences.origin(seq)
+    local lost = {}
+    for _, key in ipairs(draft.keys(given)) do
+      if not draft.has_literal(given[key]) then lost[#lost + 1] = key end
+    end
+    if #lost > 0 then
+      return ("local seq = mr.bound(..., %q)  -- with sizes and options: no text gives %s"):format(origin.name, table.concat(lost, ", "))
+    end
+    if rawget(mr.examples, origin.name) == origin then
+      return ("local seq = ... or mr.examples.%s%s"):format(origin.name, draft.literal(given))
+    end
+    return ("local seq = mr.bound(..., %q, %s)"):format(origin.name, draft.literal(given))
+  end
+
   -- Lua text that rebuilds exactly this plan. Calls with equal plans share the statements of one.
   local function script(sp)
     local seq, device = sp.sequence, sp.device
-    local names, origin, given = core.sequence_call_names(seq), sequences.origin(seq)
+    local names = core.sequence_call_names(seq)
     local lines = {("-- millrace %s: plan of sequence %s for %s"):format(mr.version, seq.name, device.name),
-      'local mr = require "millrace"'}
-    if rawget(mr.examples, origin.name) == origin then
-      lines[3] = ("local seq = ... or mr.examples.%s%s"):format(origin.name, draft.literal(given))
-    else
-      lines[3] = ("local seq = mr.bound(..., %q, %s)"):format(origin.name, draft.literal(given))
-    end
+      'local mr = require "millrace"', sequence_line(seq)}
     lines[4] = ("local device = %s"):format(scripts.device_call(made, device))
     lines[5] = "local sp = mr.sequence_plan(seq, device)"
     local alike, order = {}, {}                           -- calls with equal plans, by plan_key

@@ -228,6 +228,42 @@ tap.is(mr.load_plan(path, mlp):script(), sp:script(), "and with the sizes of the
 fails("elsewhere", function() return mr.load_plan(path) end, "this plan is for program 'mlp'")
 os.remove(path)
 
+-- Options that no text gives: as of a program, the plan is loaded for the sequence with sizes.
+local chain = mr.sequence("chain", function(s)
+  local m, f, prog, more = s:sizes "m", s.f, s.prog, s.more or {}
+  local own = mr.program("own", function(p)
+    local a, b = p:axes("a", "b")
+    local x = p:load("load", p:input("X", {a, b}, "f32"))
+    p:output("Y", {a, b}, "f32"):store("store", p:task("work", function() return f and f(x) or x + (more.add or 1) end))
+  end)
+  local x, t, y = s:input("x", {m, 16}, "f32"), s:temp("t", {m, 16}, "f32"), s:output("y", {m, 16}, "f32")
+  s:call("first", own{a = m, b = 16}, {X = x, Y = t})
+  s:call("second", (prog or own){a = m, b = 16}, {X = t, Y = y})
+end)
+local function negate(v) return -v end
+local minus = mr.program("minus", function(p)
+  local a, b = p:axes("a", "b")
+  local x = p:load("load", p:input("X", {a, b}, "f32"))
+  p:output("Y", {a, b}, "f32"):store("store", p:task("work", function() return -x end))
+end)
+for title, given in pairs{f = {m = 16, f = negate}, prog = {m = 16, prog = minus}, more = {m = 16, more = {add = 2, of = {negate}}}} do
+  local bound = chain(given)
+  local of = bound:plan("h200", {trials = 20, measure = false})
+  local file <close> = setmetatable({path = os.tmpname()}, {__close = function(t) os.remove(t.path) end})
+  of:save(file.path, {overwrite = true})
+  tap.ok(of:script():find('local seq = mr.bound(..., "chain")  -- with sizes and options: no text gives ' .. title .. "\n", 1, true) ~= nil,
+    "a script says what is not in it: " .. title, of:script())
+  tap.is(mr.load_plan(file.path, bound):script(), of:script(), "and is loaded for the sequence with sizes: " .. title)
+  fails("not for one without: " .. title, function() return mr.load_plan(file.path, chain) end,
+    "the sizes of sequence 'chain' are not in this plan: give mr.load_plan the sequence with sizes")
+end
+local with_table = chain{m = 16, more = {add = 2, of = {1, "x", {true}}}}
+local of_table = with_table:plan("h200", {trials = 20, measure = false})
+path = os.tmpname()
+of_table:save(path, {overwrite = true})
+tap.is(mr.load_plan(path, chain):script(), of_table:script(), "a table of numbers and texts is in the script")
+os.remove(path)
+
 ---- results -------------------------------------------------------------------------------------
 
 local k = sp:compile{target = "host"}
