@@ -1,4 +1,4 @@
-/* steps.h - a plan's entries, prepared for the simulation in engine.c.
+/* steps.h - a plan's entries, prepared for the simulation in lanes.c and engine.c.
  *
  * Each entry becomes a step in each replica of its lane (and in each warpgroup, if these run separately): its costs in
  * ticks, the track entries that its waits read, and the tracks on which its own issue and completion are recorded. The
