@@ -1,8 +1,8 @@
 /* Chooses the extents of each tiled axis by how the program uses the axis (dims.h, axis_use.h).
  *
- * Rows and columns of products, what products contract, what is contiguous in memory and all else have lists of their own
- * (fill_dim). Which extents and which starts there are is experience with plans made by hand. They decide how long a
- * search takes, not what is legal. */
+ * Rows and columns of products, what products contract, what is contiguous in memory and all else have lists of their
+ * own (fill_dim). Which extents and which starts there are is experience with plans made by hand. They decide how
+ * long a search takes, not what is legal. */
 #include "search/dims.h"
 
 #include "search/axis_use.h"
@@ -75,8 +75,8 @@ void dims_insert(struct dim *d, int64_t extent)
 	d->starts = below | (d->starts & ~below) << 1;
 }
 
-/* Columns that the usual starts divide unevenly: a few tiles of the same extent, but for what an instruction is padded by, to start
- * from. Of many tiles the last one matters little. */
+/* Columns that the usual starts divide unevenly: a few tiles of the same extent, but for what an instruction is
+ * padded by, to start from. Of many tiles the last one matters little. */
 static void insert_even(const struct vdevice *device, struct dim *d, int64_t size)
 {
 	int64_t step = SPACE_COLUMNS;
@@ -116,7 +116,8 @@ static bool has_full_axis(const struct program *p)
 	return false;
 }
 
-/* Do products have rows, of which every tile needs all, that are longer than a tile usually has? Then it has few columns. */
+/* Do products have rows, of which every tile needs all, that are longer than a tile usually has? Then it has few
+ * columns. */
 static bool has_long_rows(const struct program *p, int column)
 {
 	for (int axis = 0; axis < p->axes.n; axis++)
@@ -137,8 +138,9 @@ static int64_t full_columns(const struct program *p, int column)
 	return n;
 }
 
-/* Is it the only short axis of rows or columns of products, with a long one on the same side, as the heads of a product that makes
- * queries, keys and values? There are few tile shapes then, so that more extents of it can be tried. */
+/* Is it the only short axis of rows or columns of products, with a long one on the same side, as the heads of a
+ * product that makes queries, keys and values? There are few tile shapes then, so that more extents of it can be
+ * tried. */
 static bool is_only_short(const struct program *p, int axis)
 {
 	struct axis_use u = axis_use_of(p, axis);
@@ -209,8 +211,8 @@ static void fill_dim(const struct program *p, const struct vdevice *device, stru
 		d->starts = 1u << (d->n - 1);
 }
 
-/* Does a scan go along the axis where no loop does, or a read at other indices? A tile of it needs all before it, so all of the axis is loaded and
- * computed again for each of several tiles. */
+/* Does a scan go along the axis where no loop does, or a read at other indices? A tile of it needs all before it, so
+ * all of the axis is loaded and computed again for each of several tiles. */
 static bool is_scanned(const struct program *p, int axis)
 {
 	for (int i = 0; i < p->nodes.n; i++) {
@@ -223,9 +225,9 @@ static bool is_scanned(const struct program *p, int axis)
 	return false;
 }
 
-/* Is there something to choose? An axis that is batch in any phase has tiles of one value, and words are tiled with what
- * they hold. Others are tiled if a loop runs over them, or if they are tiled over the grid in some phase and complete in
- * none. */
+/* Is there something to choose? An axis that is batch in any phase has tiles of one value, and words are tiled with
+ * what they hold. Others are tiled if a loop runs over them, or if they are tiled over the grid in some phase and
+ * complete in none. */
 static bool is_tiled(const struct program *p, int axis)
 {
 	if (p->axes.v[axis].packs != NONE || p->axes.v[axis].single)
@@ -279,8 +281,8 @@ static int64_t most_tiles(const struct program *p)
 	return most;
 }
 
-/* How far within the program's loops an axis is: greater for inner loops, and for later axes of a loop. What is contiguous
- * in memory counts as innermost, so that what a tile loads has long rows. */
+/* How far within the program's loops an axis is: greater for inner loops, and for later axes of a loop. What is
+ * contiguous in memory counts as innermost, so that what a tile loads has long rows. */
 static int nesting(const struct program *p, int axis)
 {
 	int depth = 0;
@@ -328,8 +330,8 @@ static void fill_outer(struct dim *d, int64_t size, int64_t inner)
 		add_extent(d, size, x, x <= most && x >= min_i64(least, most));
 }
 
-/* If a product contracts several axes, a tile takes the usual number of elements of all of them together, not of each: first
- * of the innermost axis, and of the next one only if the tile has all of those within it. */
+/* If a product contracts several axes, a tile takes the usual number of elements of all of them together, not of
+ * each: first of the innermost axis, and of the next one only if the tile has all of those within it. */
 static void share_depth(const struct space *s)
 {
 	const struct program *p = s->program;

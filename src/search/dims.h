@@ -11,7 +11,8 @@
  * ERR_INPUT if extents are wanted of an axis that is not tiled. */
 NODISCARD enum err_code dims_find(struct space *s, const struct wanted *want, struct err *e);
 
-/* Add an extent at its position of the list, of which it is no start. It stays out if it is there already, or if the list is full. */
+/* Add an extent at its position of the list, of which it is no start. It stays out if it is there already, or if the
+ * list is full. */
 void dims_insert(struct dim *d, int64_t extent);
 
 #endif

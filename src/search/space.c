@@ -97,8 +97,8 @@ static const char *conversion_name(const struct space *s, int i)
 	return name;
 }
 
-/* The product of two loaded values in their own type of 16 bits is one instruction for each two elements, where the target has it: what
- * is made of them is then split off with the conversion. */
+/* The product of two loaded values in their own type of 16 bits is one instruction for each two elements, where the
+ * target has it: what is made of them is then split off with the conversion. */
 static int steps_of_conversion(const struct space *s, const struct buffer *b)
 {
 	const struct program *p = s->program;
@@ -198,8 +198,8 @@ struct choice space_first_choice(const struct space *s)
 				c.tiling.extent[s->dims[i].axis] = s->dims[i].extent[k];
 	for (int i = 0; i < s->nsides; i++)
 		sides_set(s, &s->sides[i], 0, &c.tiling);
-	/* Groups of tiles of a product share what they read of both operands in L2. Of uneven tiles, an EU gets a few of a
-	 * section: enough to end together with others, few enough for L2 to hold what all of them read. */
+	/* Groups of tiles of a product share what they read of both operands in L2. Of uneven tiles, an EU gets a few
+	 * of a section: enough to end together with others, few enough for L2 to hold what all of them read. */
 	c.grid = (struct grid_plan){ .raster = RASTER_ROWS, .group = s->has_products ? 8 : 1,
 		.longest_first = s->uneven, .section = s->uneven ? SECTION_TILES * s->device->eus : 0, .cluster = 1,
 		.keep = 1, .along = NONE, .chiplets = s->device->chiplets };
@@ -310,7 +310,8 @@ static struct choice choice_of_most_rows(const struct space *s)
 	return c;
 }
 
-/* Cycles of the matrix unit for all products of the graph; INFINITY: it cannot do one of them, or has no instruction for it. */
+/* Cycles of the matrix unit for all products of the graph; INFINITY: it cannot do one of them, or has no instruction
+ * for it. */
 static double product_cycles(const struct vdevice *d, const struct graph *g, int unit)
 {
 	const struct target *t = target_of(d);
@@ -329,8 +330,8 @@ static double product_cycles(const struct vdevice *d, const struct graph *g, int
 	return cycles;
 }
 
-/* The instructions of a second matrix unit may have fewer rows than those of the first, which then pads the rows of a tile to
- * more. With many rows the first one is faster, or there would be no use for it. */
+/* The instructions of a second matrix unit may have fewer rows than those of the first, which then pads the rows of a
+ * tile to more. With many rows the first one is faster, or there would be no use for it. */
 static int find_second_unit(const struct space *s, struct graph **graph)
 {
 	const struct vdevice *d = s->device;

@@ -1,13 +1,13 @@
 /* Discrete-event simulation of one EU.
  *
- * Each lane stands at one instance of its order (lanes.h). Once the completion times of everything that the
- * instance waits for are known, so is the time at which it can issue. The next event is the earliest of
- * these issue times and of the times at which work leaves a vector or matrix unit. Simulated time
- * therefore never decreases, and copy queues can compute the completion of a copy when it is issued.
+ * Each lane stands at one instance of its order (lanes.h). Once the completion times of everything that the instance
+ * waits for are known, so is the time at which it can issue. The next event is the earliest of these issue times and
+ * of the times at which work leaves a vector or matrix unit. Simulated time therefore never decreases, and copy
+ * queues can compute the completion of a copy when it is issued.
  *
- * This file has the units and the memory. Vector units are shared by lanes (pool.h, run_shared), asynchronous matrix units
- * serve parts of products in order of arrival (server.h, run_product), all others are queues (run_queued). All times are
- * integer ticks (engine.h).
+ * This file has the units and the memory. Vector units are shared by lanes (pool.h, run_shared), asynchronous matrix
+ * units serve parts of products in order of arrival (server.h, run_product), all others are queues (run_queued). All
+ * times are integer ticks (engine.h).
  *
  * Cost: a few additions per instance, a scan over the lanes per event, and the cursor's steps. */
 #include "sim/engine.h"

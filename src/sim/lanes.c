@@ -1,14 +1,15 @@
-/* How lanes go from instance to instance (lanes.h). A wait looks up on a track (track.h) when others have issued or completed
- * what it asks for; a lane that finds nothing there is blocked until a signal fills the track. Where lanes meet instead, none goes on
- * before all have come to the meeting. */
+/* How lanes go from instance to instance (lanes.h). A wait looks up on a track (track.h) when others have issued or
+ * completed what it asks for; a lane that finds nothing there is blocked until a signal fills the track. Where lanes
+ * meet instead, none goes on before all have come to the meeting. */
 #include "sim/lanes.h"
 
 #include "base/buf.h"
 
 /* ---- waiting -------------------------------------------------------------------- */
 
-/* What the step's instance `seq` awaits of the source, as an iteration of the track's region; negative: nothing, as in
- * the first iterations of a carry's life. A replica counts only every n-th tile, so order.h computes the span each time. */
+/* What the step's instance `seq` awaits of the source, as an iteration of the track's region; negative: nothing, as
+ * in the first iterations of a carry's life. A replica counts only every n-th tile, so order.h computes the span each
+ * time. */
 static int64_t source_key(const struct lanes *lanes, struct source *s, const struct step *step, int64_t seq)
 {
 	const struct walk *w = lanes->walk;
@@ -118,7 +119,8 @@ static void enter_tile(struct lane_run *l, const struct step *step)
 {
 	if (l->tile >= 0) {
 		l->ready += l->tile_cost + (step->tile >= l->own ? l->number : 0);
-		if (l->asks && step->tile >= l->own) {	/* at the end of a tile for the number that it hands on at the end of the next one */
+		/* It waits for the number that it asked for a tile before, and asks for that of the next tile. */
+		if (l->asks && step->tile >= l->own) {
 			l->ready = max_i64(l->ready, l->asked + l->asks);
 			l->asked = l->ready;
 		}

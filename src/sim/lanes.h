@@ -56,8 +56,8 @@ static inline bool is_last_in(const struct walk *w, int loop, int64_t seq, int r
 	return seq == *last;
 }
 
-/* Ticks by which the handover of its value to another lane delays the instance's completion. run_queued leaves it out, also
- * for the products of a synchronous matrix unit: a simplification. */
+/* Ticks by which the handover of its value to another lane delays the instance's completion. run_queued leaves it
+ * out, also for the products of a synchronous matrix unit: a simplification. */
 static inline int64_t handover_ticks(const struct lanes *lanes, struct step *step, int64_t seq)
 {
 	int64_t outer;
