@@ -7,8 +7,8 @@
  * program.c makes the role program and runs the passes of pass/ over each lane. The pass `select` calls the
  * functions here for each sTask: select_load (load.c, boxes.c), select_store (store.c), select_compute (compute.c,
  * with value.c, reduce.c, lines.c, carry.c and conversion.c), select_matrix_product (product.c) and
- * select_thread_product (sums.c, operands.c). indices.c computes indices, addresses and conditions; op.c appends
- * operations.
+ * select_thread_product (sums.c, operands.c). indices.c computes indices and conditions, ring_addresses.c addresses in shared
+ * memory; op.c appends operations.
  *
  * Conventions: every result is allocated in c->a. Functions that return an error code fail with ERR_ILLEGAL, and
  * name the user's line, where the plan asks for something that has no lowering. "The current element" is the
@@ -254,7 +254,7 @@ const struct num *tensor_index(struct lowering *c, const struct stask *s, const 
 void set_move(struct lowering *c, struct role_op *o, const struct stask *s, const struct node *n,
 	const struct shape2 *shape, const struct num *inside);
 
-/* ---- shared memory (indices.c) ---------------------------------------------------------- */
+/* ---- shared memory (ring_addresses.c, indices.c) ---------------------------------------- */
 
 /* Address of the ring's current slot; of the element in a row and column of it; of the element of the slot that
  * belongs to the current element of a value with that shape. */
