@@ -223,16 +223,17 @@ void print_body(struct print *c, const struct role_body *b);	/* print_region.c *
 const char *flag_barrier(struct print *c, const struct role_op *o, const char *n);
 /* `if` of a condition, and a space; "" if it always holds. */
 const char *guard_text(struct print *c, const struct num *when);
-/* Those of print_sync.c, print_move.c, print_fetch.c, print_math.c and print_stamp.c. */
+/* A loop over the panels of a batch, and a space; "" if it is one. */
+const char *each_panel(struct print *c, int panels);
+/* Those of print_sync.c, print_parts.c, print_move.c, print_boxes.c, print_fetch.c, print_math.c and print_stamp.c. */
 void print_sync(struct print *c, const struct role_op *o);
 void print_parts(struct print *c, const struct role_op *o);
 void print_move(struct print *c, const struct role_op *o);
+void print_boxes(struct print *c, const struct role_op *o);
 void print_fetch(struct print *c, const struct role_op *o);
 void print_math(struct print *c, const struct role_op *o);
 void print_stamp(struct print *c, const struct role_op *o);
 void print_block_stamp(struct print *c);
-/* The number of a map among the parameters. */
-int map_param(const struct print *c, int map);
 const char *product_name(struct arena *a, const struct product_form *f);
 
 #endif

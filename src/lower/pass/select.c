@@ -36,7 +36,7 @@ static enum err_code select_operations(struct lowering *c, const struct kentry *
 
 /* Do threads read, in the body's operations from that one on, a slot that the copy engine fills, and are to fence? Asynchronous
  * products and stores by the copy engine read through the async proxy, and need no fence; a copy by the engine whose coordinates
- * are values has one inside (emit/print_move.c). */
+ * are values has one inside (emit/print_boxes.c). */
 static bool reads_filled_slot(const struct lowering *c, const struct role_body *b, int from)
 {
 	for (int i = from; i < b->v.n; i++) {
