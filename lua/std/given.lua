@@ -1,4 +1,4 @@
--- given.lua - what bind was given: sizes and options by name, of which it is known which ones were read.
+-- given.lua - what bind was given: sizes and options by name, the kinds that options have, and which of them were read.
 
 local core = require "millrace.core"
 local draft = require "millrace.draft"
@@ -13,6 +13,20 @@ local kinds <const> = {
   boolean = {"true or false", function(v) return type(v) == "boolean" and v end},
   string = {"a string", function(v) return type(v) == "string" and v end},
 }
+
+local function check_kind(name, kind)
+  expect(type(name) == "string", "option", "name", name)
+  expect(kinds[kind], "option", '"number", "integer", "boolean" or "string"', kind)
+end
+
+-- An option: the value that bind was given, which must be of the kind, or the default if that is nil. An option that is no boolean may
+-- also be false, which stands for none: then it is the default, too. of: the name of what is bound, for messages.
+local function option(of, name, kind, value, default, location)
+  if value == nil or value == false and kind ~= "boolean" then return default end
+  local is = kinds[kind][2](value)
+  if is or value == false then return is end
+  raise(("%s: %s must be %s, got %s"):format(of, name, kinds[kind][1], show(value)), location)
+end
 
 -- A value, or nil.
 function given:get(key)
@@ -31,15 +45,9 @@ function given:size(name)
   return n
 end
 
--- An option, or the default; a number may also be false, for none.
 function given:option(name, kind, default)
-  expect(type(name) == "string", "option", "name", name)
-  expect(kinds[kind], "option", '"number", "integer", "boolean" or "string"', kind)
-  local v = self:get(name)
-  if v == nil or v == false and kind ~= "boolean" then return default end
-  local is = kinds[kind][2](v)
-  if is or v == false then return is end
-  raise(("%s: %s must be %s, got %s"):format(self.name, name, kinds[kind][1], show(v)), self.location)
+  check_kind(name, kind)
+  return option(self.name, name, kind, self:get(name), default, self.location)
 end
 
 function given:check(condition, message)
@@ -77,4 +85,4 @@ local function new(name, values, location)
   return setmetatable({name = name, values = copy, read = {}, location = location}, given)
 end
 
-return {new = new, check_keys = check_keys, check_read = check_read}
+return {new = new, check_keys = check_keys, check_read = check_read, check_kind = check_kind, option = option}

@@ -5,6 +5,7 @@
 
 local core = require "millrace.core"
 local draft = require "millrace.draft"
+local given_values = require "millrace.given"
 local objects = require "millrace.tile_objects"
 local any, programs = require "millrace.tile_sizes", require "millrace.tile_bind"
 local raise, hint, show, entry, expect = core.raise, core.hint, core.show, core.entry, core.expect
@@ -773,25 +774,14 @@ function p_methods.carry(p, name, axes, init, dtype)
   return new(CARRY, {id = b:carry(name, ids, init, dtype and check_dtype(p, dtype, "carry")), owner = p, name = name})
 end
 
-local option_kinds <const> = {
-  number = {"a number", function(v) return math.type(v) and v - v == 0 and v end},
-  integer = {"an integer", function(v) return type(v) == "number" and core.integer(v) end},
-  boolean = {"true or false", function(v) return type(v) == "boolean" and v end},
-}
-option_kinds.whole = option_kinds.integer               -- deprecated
-
--- An option that bind was given, or the default; a number may also be false, for none.
+-- An option that bind was given, or the default: given.lua says of which kinds.
 function p_methods.option(p, name, kind, default)
   self_p(p, "option")
-  expect(type(name) == "string", "option", "name", name)
-  local known = option_kinds[kind]
-  expect(known, "option", '"number", "integer" or "boolean"', kind)
+  if kind == "whole" then kind = "integer" end          -- deprecated
+  given_values.check_kind(name, kind)
   local given = p[name]
   p[DEFAULTS][name] = default or false
-  if given == nil or given == false and kind ~= "boolean" then return default end
-  local v = known[2](given)
-  if v or given == false then return v end
-  raise(("%s: %s must be %s, got %s"):format(p[NAME], name, known[1], show(given)), p[LOCATION])
+  return given_values.option(p[NAME], name, kind, given, default, p[LOCATION])
 end
 
 -- What a program asks of its sizes and options; the location is that of the bind.

@@ -411,7 +411,11 @@ bad("mr.examples.flash_attention{b = 1, h = 1, m = 4, d = 4, causal = 1}",
 bad("mr.examples.conv2d{n = 1, c = 1, h = 1, w = 1, k = 1, r = 1, s = 1, pad = 0.5}",
   "conv2d: pad must be an integer, got 0.5")
 bad("mr.program('t', function(p) p:option('x', 'text') end){}",
-  "option: \"number\", \"integer\" or \"boolean\" expected, got 'text'")
+  "option: \"number\", \"integer\", \"boolean\" or \"string\" expected, got 'text'")
+bad("mr.program('t', function(p) p:option('mode', 'string') end){mode = 1}", "t: mode must be a string, got 1")
+local mode
+pcall(mr.program("t", function(p) mode = p:option("mode", "string", "slow") end), {mode = "fast"})
+is(mode, "fast", "an option may be a string")
 ok(mr.examples.flash_attention{b = 1, h = 1, m = 4, d = 4, window = false, softcap = false},
   "an option that is false is none")
 
