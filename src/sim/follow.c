@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "graph/accessed.h"
 #include "plan/assign.h"
 #include "plan/phases.h"
 #include "target/target.h"
@@ -43,9 +44,8 @@ static double bytes_ahead(const struct plan *p)
 		for (int k = 0; k < s->writes.n; k++)
 			versions = (int)max_i64(versions, p->versions[s->writes.v[k]]);
 
-		const struct tensor *t = &g->program->tensors.v[stask_last_node(g, s)->ref];
 		double all = s->work.global_bytes * graph_all_runs(g, s);
-		double once = (double)dtype_bytes(t->type, (size_t)tensor_elements(g->program, (int)(t - g->program->tensors.v)));
+		double once = accessed_once(g->program, stask_last_node(g, s));
 		double slots = fmin(versions, (double)issued_ahead(p, i));
 		double bytes = fmin(slots * s->work.global_bytes * eus, all);
 
