@@ -84,6 +84,7 @@ struct builder {
 	const struct choice *c;
 	struct plan *p;
 	const int *part;		/* by sTask: its lane among those that compute */
+	const bool *late;		/* by sTask, of loads: find_late_loads */
 	struct err *e;
 };
 
@@ -109,6 +110,35 @@ static const char *vector_unit(const struct plan *p, int task)
 	return NULL;
 }
 
+/* By sTask: does it load what the kernel in front may still write, or take its indices from such a load? A load that gives indices is with
+ * the loads that take them, as each of these must have read them before it loads the next ones; so one late load makes all late that share
+ * indices with it. */
+static const bool *find_late_loads(struct arena *a, const struct plan *p)
+{
+	const struct graph *g = p->graph;
+	bool *late = ARENA_ARRAY(a, g->tasks.n, bool), changed = true;
+
+	for (int t = 0; t < g->tasks.n; t++)
+		late[t] = stask_loads_late(p, t);
+	while (changed) {
+		changed = false;
+		for (int t = 0; t < g->tasks.n; t++) {
+			const struct stask *s = &g->tasks.v[t];
+
+			for (int i = 0; i < s->reads.n && (s->kind == TASK_LOAD || computes_indices(g, t)); i++) {
+				int from = g->buffers.v[s->reads.v[i]].first;
+				bool both = s->kind == TASK_LOAD && g->tasks.v[from].kind == TASK_LOAD;
+
+				if (late[from] != late[t] && (late[from] || both)) {
+					late[from] |= both;
+					changed = late[t] = true;
+				}
+			}
+		}
+	}
+	return late;
+}
+
 /* Are some loads ready before the kernel in front has ended, and others not? A lane of their own lets those fill their rings. */
 static bool has_late_loads(const struct builder *m)
 {
@@ -117,7 +147,7 @@ static bool has_late_loads(const struct builder *m)
 
 	for (int i = 0; i < g->tasks.n && m->p->launch.ready.n; i++)
 		if (g->tasks.v[i].kind == TASK_LOAD && !loads_indices(g, i))
-			n[stask_loads_late(m->p, i)]++;
+			n[m->late[i]]++;
 	return n[false] && n[true] && m->c->load_lanes != LOADS_KEPT;
 }
 
@@ -161,7 +191,7 @@ static const char *lane_of(const struct builder *m, int task, char name[16])
 	if (s->kind != TASK_LOAD)
 		return name;
 	if (has_late_loads(m))
-		return stask_loads_late(m->p, task) ? second : "p0";
+		return m->late[task] ? second : "p0";
 	return second && is_for_second(m->p, m->c->load_lanes, task) ? second : "p0";
 }
 
@@ -323,7 +353,7 @@ static enum err_code add_launch(const struct builder *m)
 
 enum err_code build_plan(const struct space *s, const struct choice *c, struct plan *p, struct err *e)
 {
-	const struct builder m = { s, c, p, find_parts(s, c, p->graph), e };
+	struct builder m = { s, c, p, find_parts(s, c, p->graph), NULL, e };
 	const struct program *prog = p->graph->program;
 	struct grid_plan grid = c->grid;
 	int64_t most = 0;
@@ -334,6 +364,7 @@ enum err_code build_plan(const struct space *s, const struct choice *c, struct p
 		grid.section = 0;	/* all are in one, which is the same plan */
 	TRY(plan_grid(p, &grid, NOWHERE, e));
 	TRY(add_launch(&m));
+	m.late = find_late_loads(s->a, p);
 	TRY(add_lanes(&m));
 	for (int phase = 0; phase < prog->phases.n; phase++)
 		TRY(append_phase(&m, phase));

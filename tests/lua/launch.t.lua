@@ -92,6 +92,14 @@ local lane_of = {}
 for _, x in ipairs(found.plan.entries) do lane_of[x.task] = x.lane end
 tap.ok(lane_of.load_a ~= lane_of.load_b, "  and a lane of its own to load it")
 tap.ok(found.plan:check(), "  they are legal")
+-- A load that gives indices stands in the lane of the loads that take them, whichever of them are ready.
+local experts = mr.examples.grouped_gemm{m = 4096, n = 2048, k = 1024, e = 8, blocks = 72, gated = true}
+local free = mr.search(experts, "h200", {measure = false, trials = 200, seconds = 100}).seconds
+for _, ready in ipairs{{"X", "W", "V"}, {"Token", "W"}, {"Expert", "X"}, {"Token"}, {"Token", "W", "V", "Expert"}} do
+  local r, why = mr.search(experts, "h200", {measure = false, trials = 200, seconds = 100, ready = ready})
+  tap.ok(r and r.seconds < 1.01 * free, "a plan whose tables or rows are ready alone: " .. table.concat(ready, " "), r and r.seconds or why)
+end
+
 for _, x in ipairs{{"B", "list of inputs"}, {{"C"}, "no input 'C'"}, {{1}, "name of a ready input"}} do
   local good, why = pcall(mr.search, found.plan.graph.program, "h200", {measure = false, trials = 1, ready = x[1]})
   tap.ok(not good and why:find(x[2], 1, true), "a search refuses: " .. x[2])
