@@ -1,9 +1,9 @@
 #include "seq/sequence.h"
 
-#include "base/buf.h"
-
-#include <stdlib.h>
 #include <string.h>
+
+#include "base/buf.h"
+#include "tile/elements.h"
 
 const char *const seq_role_names[] = { "input", "output", "state", "temp" };
 
@@ -247,52 +247,175 @@ enum err_code sequence_call(struct sequence *s, const char *name, const struct p
 	return OK;
 }
 
-/* ---- dependences ---- */
+/* ---- what is written ---- */
 
-static int by_offset(const void *a, const void *b)
+/* Which elements a program accesses, by its tensors; found once for all calls of it. */
+struct accessed {
+	const struct program *program;
+	struct elements *of;
+};
+
+/* By tensor of the sequence, of the calls so far: the elements of what they are given to write, and those of these
+ * that their programs surely store. Both are kept of outputs and of temporaries that are not a program's own. */
+struct written {
+	struct elements given, stored;
+};
+
+struct writing {
+	struct sequence *s;
+	struct arena *a;
+	struct written *of;
+	VEC(struct accessed) programs;
+};
+
+static bool is_followed(const struct seq_tensor *t)
 {
-	const struct seq_arg *x = a, *y = b;
-
-	return (x->offset > y->offset) - (x->offset < y->offset);
+	return t->call == NONE && (t->role == SEQ_OUTPUT || t->role == SEQ_TEMP);
 }
 
-/* The first byte of [from, to) of the tensor that no call before `call` writes; `to` if there is none. */
-static size_t first_unwritten(struct sequence *s, int tensor, int call, size_t from, size_t to)
+static const struct elements *accessed_by(struct writing *w, const struct program *p)
 {
-	struct arena *a = &s->arena;
-	struct arena_mark mark = arena_mark(a);
-	VEC(struct seq_arg) written = { 0 };
+	struct elements *of;
+	int i;
 
-	for (int i = 0; i < call; i++)
-		for (int k = 0; k < s->calls.v[i].program->tensors.n; k++)
-			if (s->calls.v[i].args[k].tensor == tensor && s->calls.v[i].args[k].writes)
-				VEC_PUSH(a, &written, s->calls.v[i].args[k]);
-	if (written.n)
-		qsort(written.v, (size_t)written.n, sizeof(*written.v), by_offset);
-	for (int i = 0; i < written.n && from < to && written.v[i].offset <= from; i++)
-		if (written.v[i].offset + written.v[i].bytes > from)
-			from = written.v[i].offset + written.v[i].bytes;
-	arena_reset(a, mark);
-	return from < to ? from : to;
+	FIND_FIRST(i, w->programs.n, w->programs.v[i].program == p);
+	if (i != NONE)
+		return w->programs.v[i].of;
+	of = ARENA_ARRAY(w->a, p->tensors.n, struct elements);
+	for (i = 0; i < p->tensors.n; i++) {
+		if (p->tensors.v[i].role == TENSOR_INPUT)
+			of[i] = elements_loaded(w->a, p, i);
+		else if (p->tensors.v[i].role == TENSOR_OUTPUT)
+			of[i] = elements_stored(w->a, p, i);
+	}
+	VEC_PUSH(w->a, &w->programs, ((struct accessed){ p, of }));
+	return of;
+}
+
+/* The number of elements in so many bytes of the tensor. */
+static int64_t elements_in(const struct seq_tensor *t, size_t bytes)
+{
+	return (int64_t)bytes * 8 / dtype_bits(t->type);
+}
+
+/* "[3, 0, 64]", the indices of an element, counted from 0; in `a`. */
+static const char *element_text(struct arena *a, const struct seq_tensor *t, int64_t element)
+{
+	struct buf b = buf_new(a);
+	int64_t inner = elements(t);
+
+	buf_puts(&b, "[");
+	for (int i = 0; i < t->rank; i++) {
+		inner /= t->dim[i];
+		buf_printf(&b, "%s%lld", i ? ", " : "", (long long)(element / inner % t->dim[i]));
+	}
+	buf_puts(&b, "]");
+	return b.text;
+}
+
+/* Who is given the element to write, and does not store it: the last call before `call`. "'up' (layer.lua:12)"; in
+ * w->a. */
+static const char *not_storing(struct writing *w, int tensor, int64_t element, int call)
+{
+	const struct seq_tensor *t = &w->s->tensors.v[tensor];
+
+	while (call-- > 0) {
+		const struct seq_call *c = &w->s->calls.v[call];
+
+		for (int i = 0; i < c->program->tensors.n; i++) {
+			int64_t from = elements_in(t, c->args[i].offset);
+
+			if (c->args[i].tensor == tensor && c->args[i].writes && element >= from &&
+			    element < from + elements_in(t, c->args[i].bytes))
+				return arena_strf(w->a, "'%s' (%s:%d)", c->name, c->loc.file ? c->loc.file : "?", c->loc.line);
+		}
+	}
+	return "";
 }
 
 /* What the call reads has been written before it. */
-static enum err_code check_reads(struct sequence *s, int call, struct err *e)
+static enum err_code check_reads(struct writing *w, int call, struct err *e)
 {
-	const struct seq_call *c = &s->calls.v[call];
+	const struct seq_call *c = &w->s->calls.v[call];
+	const struct elements *reads = accessed_by(w, c->program);
 
 	for (int i = 0; i < c->program->tensors.n; i++) {
 		const struct seq_arg *x = &c->args[i];
-		const struct seq_tensor *t = &s->tensors.v[x->tensor];
+		const struct seq_tensor *t = &w->s->tensors.v[x->tensor];
+		const struct written *has = &w->of[x->tensor];
+		int64_t from = elements_in(t, x->offset), at;
+		struct elements all = elements_all(w->a, elements_in(t, x->bytes));
 
-		if (!x->reads || t->call != NONE || t->role == SEQ_INPUT || t->role == SEQ_STATE)
+		if (!x->reads || !is_followed(t))
 			continue;
-		if (first_unwritten(s, x->tensor, call, x->offset, x->offset + x->bytes) < x->offset + x->bytes)
-			return err_set(e, ERR_INPUT, c->loc, "call: '%s' reads '%s', and no call before it has written %s", c->name, t->name,
-				first_unwritten(s, x->tensor, call, 0, t->bytes) ? "all of that" : "it");
+		if (elements_missing(&all, from, &has->given) != NONE)
+			return err_set(e, ERR_INPUT, c->loc, "call: '%s' reads '%s', and no call before it has written %s", c->name,
+				t->name, has->given.v.n && has->given.v.v[0].from == 0 ? "all of that" : "it");
+		at = elements_missing(&reads[i], from, &has->stored);
+		if (at != NONE)
+			return err_set(e, ERR_INPUT, c->loc, "call: '%s' reads element %s of '%s' (counted from 0), and no call before it "
+				"stores that: %s is given it, but its program stores only other elements", c->name,
+				element_text(w->a, t, at), t->name, not_storing(w, x->tensor, at, call));
 	}
 	return OK;
 }
+
+static void add_writes(struct writing *w, int call)
+{
+	const struct seq_call *c = &w->s->calls.v[call];
+	const struct elements *stores = accessed_by(w, c->program);
+
+	for (int i = 0; i < c->program->tensors.n; i++) {
+		const struct seq_arg *x = &c->args[i];
+		const struct seq_tensor *t = &w->s->tensors.v[x->tensor];
+		struct elements all = elements_all(w->a, elements_in(t, x->bytes));
+		struct written *to = &w->of[x->tensor];
+
+		if (!x->writes || !is_followed(t))
+			continue;
+		to->given = elements_join(w->a, &to->given, &all, elements_in(t, x->offset));
+		to->stored = elements_join(w->a, &to->stored, &stores[i], elements_in(t, x->offset));
+	}
+}
+
+static enum err_code check_output(struct writing *w, int tensor, struct err *e)
+{
+	const struct seq_tensor *t = &w->s->tensors.v[tensor];
+	const struct written *has = &w->of[tensor];
+	struct elements all = elements_all(w->a, elements(t));
+	int64_t at = elements_missing(&all, 0, &has->given);
+
+	if (at != NONE)
+		return err_set(e, ERR_INPUT, t->loc, "output: no call writes %s'%s'", at ? "all of " : "", t->name);
+	at = elements_missing(&all, 0, &has->stored);
+	if (at == NONE)
+		return OK;
+	return err_set(e, ERR_INPUT, t->loc, "output: no call stores element %s of '%s' (counted from 0): %s is given it, "
+		"but its program "
+		"stores only other elements", element_text(w->a, t, at), t->name, not_storing(w, tensor, at, w->s->calls.n));
+}
+
+/* Each call reads what those before it have written; outputs are written completely; each tensor is used. */
+static enum err_code check_writing(struct sequence *s, struct err *e)
+{
+	struct writing w = { .s = s, .a = &s->arena, .of = ARENA_ARRAY(&s->arena, s->tensors.n, struct written) };
+
+	for (int i = 0; i < s->calls.n; i++) {
+		TRY(check_reads(&w, i, e));
+		add_writes(&w, i);
+	}
+	for (int i = 0; i < s->tensors.n; i++) {
+		const struct seq_tensor *t = &s->tensors.v[i];
+
+		if (!t->uses.n)
+			return err_set(e, ERR_INPUT, t->loc, "%s: no call uses '%s'", seq_role_names[t->role], t->name);
+		if (t->role == SEQ_OUTPUT)
+			TRY(check_output(&w, i, e));
+	}
+	return OK;
+}
+
+/* ---- dependences ---- */
 
 static void add_uses(struct sequence *s, int call)
 {
@@ -333,21 +456,17 @@ static void add_edges(struct sequence *s, int from, int to)
 
 enum err_code sequence_finish(struct sequence *s, struct err *e)
 {
+	struct arena_mark mark;
+	enum err_code code;
+
 	if (!s->calls.n)
 		return err_set(e, ERR_INPUT, NOWHERE, "sequence '%s' has no call", s->name);
-	for (int i = 0; i < s->calls.n; i++) {
-		TRY(check_reads(s, i, e));
+	for (int i = 0; i < s->calls.n; i++)
 		add_uses(s, i);
-	}
-	for (int i = 0; i < s->tensors.n; i++) {
-		const struct seq_tensor *t = &s->tensors.v[i];
-
-		if (!t->uses.n)
-			return err_set(e, ERR_INPUT, t->loc, "%s: no call uses '%s'", seq_role_names[t->role], t->name);
-		if (t->role == SEQ_OUTPUT && first_unwritten(s, i, s->calls.n, 0, t->bytes) < t->bytes)
-			return err_set(e, ERR_INPUT, t->loc, "output: no call writes %s'%s'",
-				first_unwritten(s, i, s->calls.n, 0, t->bytes) ? "all of " : "", t->name);
-	}
+	mark = arena_mark(&s->arena);
+	code = check_writing(s, e);
+	arena_reset(&s->arena, mark);
+	TRY(code);
 	for (int j = 0; j < s->calls.n; j++)
 		for (int i = 0; i < j; i++)
 			add_edges(s, i, j);

@@ -94,7 +94,8 @@ NODISCARD enum err_code sequence_call(struct sequence *s, const char *name, cons
 	const struct seq_given *given, int n, struct srcloc loc, struct err *e);
 
 /* Complete: finds the dependences; plans can be made of it, and nothing more be added. ERR_INPUT: there is no
- * call; what is read was not written before; a tensor is not used; an output is not written completely. */
+ * call; elements are read that no call before has stored, as far as that is known without a run (tile/elements.h);
+ * a tensor is not used; an output is not written completely. */
 NODISCARD enum err_code sequence_finish(struct sequence *s, struct err *e);
 
 /* Have two arguments bytes in common? */

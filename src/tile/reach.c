@@ -1,37 +1,17 @@
 #include "tile/reach.h"
 
-#include <string.h>
+#include "tile/tries.h"
 
 enum { TRIED_MOST = 1 << 16 };
-
-/* Goes over all indices of some axes; those of others stay 0. */
-struct tries {
-	int n;
-	int64_t most[AXES_MAX], at[AXES_MAX];	/* by axis: last index, present one */
-};
 
 /* Of the axes that the expression uses and `with` says; with NULL: all. False: they have too many elements. */
 static bool begin_tries(struct tries *t, const struct program *p, const struct index_expr *x, const bool *with)
 {
-	int64_t count = 1;
+	bool used[AXES_MAX];
 
-	memset(t, 0, sizeof(*t));
-	t->n = p->axes.n;
-	for (int i = 0; i < t->n; i++) {
-		t->most[i] = index_uses(x, i) && (!with || with[i]) ? p->axes.v[i].size - 1 : 0;
-		count = min_i64(TRIED_MOST + 1, count * min_i64(t->most[i] + 1, TRIED_MOST + 1));
-	}
-	return count <= TRIED_MOST;
-}
-
-static bool next_try(struct tries *t)
-{
-	for (int i = 0; i < t->n; i++) {
-		if (++t->at[i] <= t->most[i])
-			return true;
-		t->at[i] = 0;
-	}
-	return false;
+	for (int i = 0; i < p->axes.n; i++)
+		used[i] = index_uses(x, i) && (!with || with[i]);
+	return tries_begin(t, p, used, TRIED_MOST);
 }
 
 static struct index_range bounds_of(const struct program *p, const struct index_expr *x)
@@ -57,7 +37,7 @@ bool index_stays_within(const struct program *p, const struct index_expr *x, int
 
 		if (value < 0 || value >= size)
 			return false;
-	} while (next_try(&t));
+	} while (tries_next(&t));
 	return true;
 }
 
@@ -81,7 +61,7 @@ bool at_is_distinct(struct arena *a, const struct program *p, const struct node 
 
 		distinct &= !*at;
 		*at = true;
-	} while (distinct && next_try(&t));
+	} while (distinct && tries_next(&t));
 	arena_reset(a, mark);
 	return distinct;
 }
@@ -99,7 +79,7 @@ bool index_flips_bits(const struct program *p, const struct index_expr *x, int a
 	do {
 		if (index_eval(x, t.at) != (t.at[axis] ^ *mask))
 			return false;
-	} while (next_try(&t));
+	} while (tries_next(&t));
 	return true;
 }
 

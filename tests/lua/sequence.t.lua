@@ -47,6 +47,49 @@ fails("output", broken(function(s)
   local w, y = s:input("w", {64, 64}), s:output("y", {128, 64})
   s:call("a", gemm{m = 64, n = 64, k = 64}, {A = w, B = w, C = y:rows(64, 64)})
 end), "no call writes 'y'")
+
+-- Programs that store only some of what they are given.
+local function half(into)
+  return mr.program("half", function(p)
+    local m, n = p:axes("m", "n")
+    local x = p:load("load", p:input("X", {m, n}, "f32"))
+    p:output("Y", {m, p:axis("wide", n.size * 2)}, "f32"):store("store", p:task("work", function() return x * 2 end), {m, n * 2 + into})
+  end){m = 8, n = 8}
+end
+local complete = mr.program("complete", function(p)
+  local m, n = p:axes("m", "n")
+  p:output("Y", {m, n}, "f32"):store("store", p:load("load", p:input("X", {m, n}, "f32")))
+end)
+local function halves(role, ...)
+  local list = {...}
+  return function(s)
+    local x, t = s:input("x", {8, 8}, "f32"), s[role](s, "t", {16, 16}, "f32")
+    for i, into in ipairs(list) do s:call("half" .. i, half(into), {X = x, Y = t:rows(8, 8)}) end
+    s:call("first", complete{m = 8, n = 16}, {X = s:input("z", {8, 16}, "f32"), Y = t:rows(0, 8)})
+    s:call("all", complete{m = 256, n = 1}, {X = t, Y = s:output("y", {256}, "f32")})
+  end
+end
+local here = debug.getinfo(1, "l").currentline - 3      -- of "all"
+fails("some elements", broken(halves("temp", 0)), ("sequence.t.lua:%d: call: 'all' reads element [8, 1] of 't' (counted from 0), and no "
+  .. "call before it stores that: 'half1' (%s:%d) is given it, but its program stores only other elements"):format(here,
+  debug.getinfo(1, "S").short_src, here - 2))
+fails("others", broken(halves("temp", 1, 1)), "'all' reads element [8, 0] of 't' (counted from 0)", "'half2' (")
+tap.ok(pcall(broken(halves("temp", 0, 1))), "both halves are all of it")
+tap.ok(pcall(broken(halves("state", 0))), "a state has elements from the start")
+fails("some elements of an output", broken(function(s)
+  s:call("half", half(1), {X = s:input("x", {8, 8}, "f32"), Y = s:output("y", {8, 16}, "f32")})
+end), "output: no call stores element [0, 0] of 'y' (counted from 0): 'half' (", "is given it, but its program stores only other elements")
+local spread = mr.program("spread", function(p)
+  local m, n = p:axes("m", "n")
+  local x, at = p:load("load", p:input("X", {m, n}, "f32")), p:load("load_at", p:input("At", {m}, "i32"))
+  p:output("Y", {m, n}, "f32"):store("store", x, {at, n})
+end){m = 16, n = 16}
+tap.ok(pcall(broken(function(s)
+  local t = s:temp("t", {16, 16}, "f32")
+  s:call("spread", spread, {X = s:input("x", {16, 16}, "f32"), At = s:input("at", {16}, "i32"), Y = t})
+  s:call("all", complete{m = 16, n = 16}, {X = t, Y = s:output("y", {16, 16}, "f32")})
+end)), "at indices of an input, which only a run shows")
+
 fails("input written", broken(function(s)
   local w = s:input("w", {64, 64})
   s:call("a", gemm{m = 64, n = 64, k = 64}, {A = w, B = w, C = w})
