@@ -45,7 +45,7 @@ return mr.sequence("llama3_layer", function(s)
   if not layers then s:call("squares", ex.row_squares{m=rows, k=d}, {X=x, S=xs}) end
   s:call("qkv", ex.qkv_rope{b=b, m=m, k=d, hq=hq, hkv=hkv, d=hd, nmax=nmax, sums=layers and parts or 1, table=table},
     {X=x, S=xs, W=wqkv, Cos=cos, Sin=sin, Q=q, K=k, V=v})
-  s:call("attend", ex.flash_attention{b=b, h=hq, hkv=hkv, m=m, d=hd, causal=true, nmax=nmax, o="bmhd"}, {Q=q, K=k, V=v, O=a})
+  s:call("attend", ex.flash_attention{b=b, h=hq, hkv=hkv, m=m, n=m, d=hd, causal=true, nmax=nmax, o="bmhd"}, {Q=q, K=k, V=v, O=a})
   s:call("out", ex.gemm{m=rows, n=d, k=hq * hd, residual=true, squares=block}, {A=a, B=wo, R=x, C=y1, S=y1s})
   s:call("gate", ex.rmsnorm_swiglu{m=rows, n=f, k=d, sums=parts}, {X=y1, G=wg, U=wu, S=y1s, C=h})
   s:call("down", ex.gemm{m=rows, n=d, k=f, residual=true, squares=layers and block or nil}, {A=h, B=wd, R=y1, C=y, S=ys})

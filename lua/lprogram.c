@@ -25,6 +25,15 @@ static int program_axes_l(lua_State *L)
 	return 1;
 }
 
+/* core.axis_names(bound) -> list of the names of its axes, as they were declared */
+static int axis_names_l(lua_State *L)
+{
+	const struct program *p = check_program(L, 1, "axes");
+
+	PUSH_LIST(L, i, p->axes.n, lua_pushstring(L, p->axes.v[i].name));
+	return 1;
+}
+
 void tensor_dims(const struct program *p, int tensor, int64_t dim[RANK_MAX])
 {
 	const struct tensor *t = &p->tensors.v[tensor];
@@ -265,7 +274,7 @@ void lua_open_program(lua_State *L)
 	static const luaL_Reg meta[] = {
 		{ "__gc", program_gc_l }, { "__tostring", program_tostring_l }, { NULL, NULL } };
 
-	static const luaL_Reg functions[] = { { "any_axes", any_axes_l }, { "check_same", check_same_l },
+	static const luaL_Reg functions[] = { { "any_axes", any_axes_l }, { "axis_names", axis_names_l }, { "check_same", check_same_l },
 		{ "check_sizes", check_sizes_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ PROGRAM_CLASS, methods, fields, meta });

@@ -242,11 +242,12 @@ static int seqplan_new_l(lua_State *L)
 	return 1;
 }
 
-/* Push a copy of the plan at idx. */
-static struct seqplan *push_copy(lua_State *L, int idx, const char *what)
+/* Push a copy of the plan at idx; sequence: where that is of which it is to be one at sizes, 0: it is of its own. */
+static struct seqplan *push_copy(lua_State *L, int idx, int sequence, const char *what)
 {
 	struct host *h = enter(L);
 	const struct seqplan *p = check_seqplan(L, idx, what);
+	const struct sequence *s = sequence ? check_sequence(L, sequence, what) : NULL;
 	int from, to, n = p->s->calls.n;
 	void **box = box_new(L, SEQPLAN_CLASS, 3);
 
@@ -264,14 +265,32 @@ static struct seqplan *push_copy(lua_State *L, int idx, const char *what)
 	}
 	lua_settop(L, from - 1);
 	lua_setiuservalue(L, to, SEQPLAN_PLANS);
-	seqplan_copy(&h->mem, p, (struct seqplan **)box);
+	if (s) {
+		keep(L, to, SEQPLAN_SEQUENCE, sequence);
+		seqplan_at_sizes(&h->mem, p, s, (struct seqplan **)box);
+	} else {
+		seqplan_copy(&h->mem, p, (struct seqplan **)box);
+	}
 	return *box;
+}
+
+/* core.sequence_plan_at(sp, sequence) -> the plan for its sequence at sizes, which has the same tensors and calls; it cannot be edited */
+static int seqplan_at_l(lua_State *L)
+{
+	const struct seqplan *p = check_seqplan(L, 1, "at_sizes");
+	const struct sequence *s = check_sequence(L, 2, "at_sizes");
+
+	if (s->tensors.n != p->s->tensors.n || s->calls.n != p->s->calls.n)
+		throw_msg(L, "at_sizes: the sequence has %d tensors and %d calls at these sizes, and %d and %d where it was planned", s->tensors.n,
+			s->calls.n, p->s->tensors.n, p->s->calls.n);
+	push_copy(L, 1, 2, "at_sizes");
+	return 1;
 }
 
 /* sp:copy() -> one that can be edited by itself */
 static int seqplan_copy_l(lua_State *L)
 {
-	push_copy(L, 1, "copy");
+	push_copy(L, 1, 0, "copy");
 	return 1;
 }
 
@@ -280,7 +299,7 @@ static int seqplan_fixed_l(lua_State *L)
 {
 	lua_settop(L, 1);
 	if (!check_seqplan(L, 1, "fixed")->fixed)
-		push_copy(L, 1, "fixed")->fixed = true;
+		push_copy(L, 1, 0, "fixed")->fixed = true;
 	return 1;
 }
 
@@ -681,7 +700,7 @@ void lua_open_sequence(lua_State *L)
 	static const luaL_Reg line_meta[] = { { "__gc", seqline_gc_l }, { NULL, NULL } };
 	static const luaL_Reg functions[] = { { "sequence", sequence_new_l }, { "sequence_tensor", sequence_tensor_l },
 		{ "sequence_call", sequence_call_l }, { "sequence_finish", sequence_finish_l }, { "sequence_args", sequence_args_l },
-		{ "sequence_plan", seqplan_new_l }, { "check_sequence_plan", check_l }, { "sequence_warm", warm_l }, { "sequence_plans", plans_l }, { "sequence_fixed", seqplan_fixed_l },
+		{ "sequence_plan", seqplan_new_l }, { "check_sequence_plan", check_l }, { "sequence_warm", warm_l }, { "sequence_plans", plans_l }, { "sequence_fixed", seqplan_fixed_l }, { "sequence_plan_at", seqplan_at_l },
 		{ "sequence_call_names", call_names_l }, { "sequence_edges", edges_l }, { "sequence_statements", statements_l }, { "sequence_timeline", seqline_new_l },
 		{ NULL, NULL } };
 

@@ -25,6 +25,9 @@ local function option(of, name, kind, value, default, location)
   if value == nil or value == false and kind ~= "boolean" then return default end
   local is = kinds[kind][2](value)
   if is or value == false then return is end
+  if getmetatable(value) == "millrace.any" then
+    raise(("%s: option %s must be %s: only sizes of axes are left to the launch"):format(of, name, kinds[kind][1]), location)
+  end
   raise(("%s: %s must be %s, got %s"):format(of, name, kinds[kind][1], show(value)), location)
 end
 

@@ -5,12 +5,14 @@
 local core = require "millrace.core"
 local draft = require "millrace.draft"
 local objects = require "millrace.tile_objects"
+local tile = require "millrace.tile_bind"
 local given_values = require "millrace.given"
+local launch_sizes = require "millrace.sequence_sizes"
 local raise, hint, show, entry, expect = core.raise, core.hint, core.show, core.entry, core.expect
 local class, new, nest = objects.class, objects.new, objects.nest
 
 local S <const>, SEQUENCE <const>, TENSOR <const> = "millrace.s", "millrace.tile_sequence", "millrace.sequence_tensor"
-local BODY <const>, CORE <const>, GIVEN <const> = {}, {}, {}
+local BODY <const>, CORE <const>, GIVEN <const>, SIZES <const> = {}, {}, {}, {}
 
 local function self_s(s, what)
   if getmetatable(s) ~= S then raise(("%s: to be called as s:%s(...)"):format(what, what)) end
@@ -51,6 +53,7 @@ local function declare(role)
     expect(type(shape) == "table", role, "list of sizes", shape)
     for i, n in ipairs(shape) do sizes[i] = integer(n, ("%s: size %d of '%s'"):format(role, i, name), 1) end
     local id = core.sequence_tensor(seq, role, name, dtype or "bf16", sizes)
+    if s[SIZES] then s[SIZES]:tensor(name, sizes) end
     return new(TENSOR, {owner = s, id = id, name = name, first = 0, count = sizes[1] or 1, part = false})
   end
 end
@@ -89,7 +92,8 @@ function methods.call(s, name, program, tensors)
   end
   expect(core.is(program, "millrace.program"), "call", "program with sizes", program)
   if core.any_axes(program) then
-    raise(("call: '%s' has sizes that are known at launch; those of a sequence are known when it is bound"):format(name))
+    raise(("call: the program of '%s' has sizes that are known at launch; give it the numbers that s:sizes returns, and leave sizes of the "
+      .. "sequence to the launch: %s{m = mr.any{...}}"):format(name, s[GIVEN].name))
   end
   expect(type(tensors) == "table", "call", "table of tensors by name", tensors)
   for _, own_name in ipairs(draft.keys(tensors)) do
@@ -99,7 +103,7 @@ function methods.call(s, name, program, tensors)
   for key in pairs(tensors) do
     if type(key) ~= "string" then raise(("call: tensors of '%s' are given by name, {A=x}"):format(name)) end
   end
-  core.sequence_call(seq, name, program, list)
+  core.sequence_call(seq, name, s[SIZES] and s[SIZES]:call(name, program) or program, list)
 end
 
 class(S, "sequence under construction", methods, {
@@ -114,16 +118,25 @@ class(S, "sequence under construction", methods, {
 
 local origins = setmetatable({}, {__mode = "k"})        -- bound sequence -> {the sequence, what it was given}
 
-local function bind(seq, sizes)
-  expect(getmetatable(seq) == SEQUENCE, "bind", "sequence", seq)
-  local given = given_values.new(seq.name, sizes == nil and {} or sizes, core.location())
-  local _ <close> = nest "bind"
+-- Run the function with these values. sizes: what makes it one for all sizes that are left to the launch; nil: none is.
+local function build(seq, values, sizes)
+  local given = given_values.new(seq.name, values, core.location())
   local bound = core.sequence(seq.name)
-  seq[BODY](new(S, {[CORE] = bound, [GIVEN] = given}))
+  seq[BODY](new(S, {[CORE] = bound, [GIVEN] = given, [SIZES] = sizes or false}))
   given:check_read()
   core.sequence_finish(bound)
-  origins[bound] = {seq, given.values}
+  if sizes then sizes:finish(bound) end
+  origins[bound] = {seq, sizes and sizes.given or given.values}
   return bound
+end
+
+local function bind(seq, given)
+  expect(getmetatable(seq) == SEQUENCE, "bind", "sequence", seq)
+  local values = given == nil and {} or given
+  given_values.check_keys(values)
+  local _ <close> = nest "bind"
+  local sizes, fixed = launch_sizes.begin({name = seq.name, bind = function(numbers) return build(seq, numbers) end}, values)
+  return build(seq, fixed or values, sizes)
 end
 
 -- A method of a bound sequence, of one that needs no sizes, too.
@@ -170,7 +183,8 @@ local function identity(bound)
     end
   end
   for _, key in ipairs(draft.keys(origins[bound][2])) do
-    local n = core.integer(origins[bound][2][key])
+    local x = origins[bound][2][key]
+    local n = core.integer(x) or tile.is_any(x) and x.max
     if n then sizes[#sizes + 1] = ("%s=%d"):format(key, n) end
   end
   return core.hash(table.concat(all, "\n")), core.hash(table.concat(family, "\n")), table.concat(sizes, " ")

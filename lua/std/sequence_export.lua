@@ -6,6 +6,7 @@ local options = require "millrace.options"
 local calls_of = require "millrace.sequence_calls"
 local text = require "millrace.export_text"
 local fill, joined, of_role, identifier, python = text.fill, text.joined, text.of_role, text.identifier, text.python
+local launch_sizes = require "millrace.sequence_sizes"
 local raise, show, expect = core.raise, core.show, core.expect
 
 -- The same as a package of a PyTorch operator (src/run/export_torch.h).
@@ -34,6 +35,9 @@ local function export(k, dir, given)
   if o.torch and o.others then raise "export: an operator has the sizes of one compiled sequence, so others= does not go with torch=true" end
   if k.target == "host" then
     raise "export: a sequence is exported for a GPU; its kernels for the CPU are exported one by one, k.kernels[1]:export(dir)"
+  end
+  if launch_sizes.of(seq) then
+    raise(("export: sequence '%s' is for %s; it is exported at numbers: bind it to these, and give others={...}"):format(seq.name, launch_sizes.text(seq)))
   end
   local name = identifier(o.name or seq.name)
   if not name:find "^[%a_]" then raise(("export: %s cannot be the name of a module"):format(show(name))) end

@@ -6,6 +6,7 @@ local choose_streams = require "millrace.sequence_streams"
 local options = require "millrace.options"
 local scripts = require "millrace.script"
 local sequences = require "millrace.sequence"
+local launch_sizes = require "millrace.sequence_sizes"
 local columns = require "millrace.columns"
 local raise, show, entry, expect = core.raise, core.show, core.entry, core.expect
 
@@ -16,23 +17,33 @@ return function(mr, made)
 
   ---- predicting ----------------------------------------------------------------------------------
 
+  -- The sizes of a call that its plan leaves to the launch, {m=512}; nil: it leaves none.
+  local function sizes_of(p, bound)
+    local sizes, any = {}, core.any_axes(p.graph.program)
+    for axis in pairs(any or {}) do sizes[axis] = bound.axes[axis] end
+    return any and sizes
+  end
+
   -- The timelines of the kernels, in order of the sequence. Equal plans that find the same in L2 have one.
   local function timelines(sp)
     local lines, seen, names = {}, {}, core.sequence_call_names(sp.sequence)
     for i, p in ipairs(core.sequence_plans(sp)) do
       local warm = core.sequence_warm(sp, names[i])
-      local text = sequences.plan_key(p) .. table.concat(warm, " ")
-      seen[text] = seen[text] or p:simulate{warm = warm}
+      local sizes = sizes_of(p, sp.sequence:program(names[i]))
+      local text = sequences.plan_key(p) .. table.concat(warm, " ") .. (sizes and draft.literal(sizes) or "")
+      seen[text] = seen[text] or p:simulate{warm = warm, sizes = sizes}
       lines[i] = seen[text]
     end
     return lines
   end
 
-  local function simulate(sp, ...)
-    core.at_most(1, sp, ...)
+  -- sp:simulate([{sizes={m=512}}]), or {m=512}: at sizes that the sequence leaves to the launch, the largest unless given
+  local function simulate(sp, given)
     expect(core.is(sp, "millrace.sequence_plan"), "simulate", "plan of a sequence", sp)
+    local o = options.check(given, "simulate", launch_sizes.options(sp.sequence))
     core.check_sequence_plan(sp, "simulate")
-    return core.sequence_timeline(core.sequence_fixed(sp), timelines(sp))
+    local at = next(o) and launch_sizes.plan_at(sp, launch_sizes.launched(sp.sequence, o, nil, "simulate")) or core.sequence_fixed(sp)
+    return core.sequence_timeline(at, timelines(at))
   end
 
   ---- planning ------------------------------------------------------------------------------------
@@ -123,11 +134,12 @@ return function(mr, made)
 
   ---- texts ---------------------------------------------------------------------------------------
 
-  local function shape_text(t) return ("%s %s {%s}"):format(t.name, t.dtype, table.concat(t.shape, ", ")) end
-
   local function sequence_text(seq)
-    local lines = {"sequence " .. seq.name}
-    for _, t in ipairs(seq.tensors) do lines[#lines + 1] = ("  %-7s %s"):format(t.role, shape_text(t)) end
+    local any = launch_sizes.text(seq)
+    local lines = {("sequence %s%s"):format(seq.name, any ~= "" and ", " .. any or "")}
+    for _, t in ipairs(seq.tensors) do
+      lines[#lines + 1] = ("  %-7s %s %s {%s}"):format(t.role, t.name, t.dtype, table.concat(launch_sizes.shape(seq, t), ", "))
+    end
     return table.concat(lines, "\n")
   end
 
@@ -164,7 +176,7 @@ return function(mr, made)
 
   -- Lua text that rebuilds exactly this plan. Calls with equal plans share the statements of one.
   local function script(sp)
-    local seq, device = sp.sequence, sp.device
+    local seq, device = launch_sizes.base(sp.sequence), sp.device
     local names = core.sequence_call_names(seq)
     local lines = {("-- millrace %s: plan of sequence %s for %s"):format(mr.version, seq.name, device.name),
       'local mr = require "millrace"', sequence_line(seq)}

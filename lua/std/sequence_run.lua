@@ -3,6 +3,7 @@
 local core = require "millrace.core"
 local options = require "millrace.options"
 local record = require("millrace.record").of
+local launch_sizes = require "millrace.sequence_sizes"
 local late = core.late
 local within = require "millrace.within"
 local plan_key = require("millrace.sequence").plan_key
@@ -26,7 +27,8 @@ end
 local function reference(seq, inputs, given)
   expect(core.is(seq, "millrace.sequence"), "reference", "sequence with sizes", seq)
   expect(type(inputs) == "table", "reference", "table of inputs", inputs)
-  local o = options.check(given, "reference", {"on", "limit"})
+  local o = options.check(given, "reference", {"on", "limit", table.unpack(launch_sizes.options(seq))})
+  seq = launch_sizes.at(seq, launch_sizes.launched(seq, o, inputs, "reference") or {})
   local arrays, out = {}, {}
   for _, t in ipairs(seq.tensors) do
     local is_given = t.role == "input" or t.role == "state"
@@ -50,13 +52,22 @@ local kernel
 
 local function check_kernel(k, what) expect(getmetatable(k) == kernel, what, "compiled sequence", k) end
 
-local function inputs_of(k, given, seed) return given or k.plan.sequence:inputs{seed = seed} end
+local function inputs_of(sp, given, seed) return given or sp.sequence:inputs{seed = seed} end
 
--- sk:run([inputs[, {seed=, limit=, race=}]]) -> outputs and states, by name
+-- The options of a call, also those that say sizes that the sequence leaves to the launch; the plan at the sizes that they or the arrays
+-- say, and these sizes, nil if the sequence leaves none.
+local function launch(k, given, what, inputs, names)
+  local seq = k.plan.sequence
+  local o = options.check(given, what, table.move(launch_sizes.options(seq), 1, #launch_sizes.options(seq), #names + 1, names))
+  local at = launch_sizes.launched(seq, o, inputs or o.inputs, what)
+  return o, launch_sizes.plan_at(k.plan, at), at
+end
+
+-- sk:run([inputs[, {seed=, limit=, race=, sizes=}]]) -> outputs and states, by name
 local function run(k, inputs, given)
   check_kernel(k, "run")
-  local o = options.check(given, "run", {"seed", "limit", "race"})
-  return (core.sequence_run(k.plan, k.kernels, inputs_of(k, inputs, o.seed), o))
+  local o, sp = launch(k, given, "run", inputs, {"seed", "limit", "race"})
+  return (core.sequence_run(sp, k.kernels, inputs_of(sp, inputs, o.seed), {seed = o.seed, limit = o.limit, race = o.race}))
 end
 
 local checked = record("comparison of a sequence with the references of its programs", "ok relative calls differs",
@@ -74,8 +85,8 @@ local checked = record("comparison of a sequence with the references of its prog
 
 -- Run a call on the arrays of all tensors, and compare its outputs with the reference on what it was given: before it runs all that it
 -- may overwrite is copied. states: which tensors are states.
-local function compare_call(k, call, arrays, states, how, o)
-  local seq = k.plan.sequence
+local function compare_call(k, sp, call, arrays, states, how, o)
+  local seq = sp.sequence
   local bound = seq:program(call)
   local inputs = arguments(seq, call, arrays, "input")
   local had, shape = {}, {}                              -- what the call's outputs had: known of states, which keep what is not stored
@@ -83,34 +94,34 @@ local function compare_call(k, call, arrays, states, how, o)
   for _, x in ipairs(core.sequence_args(seq, call)) do
     had[x.own] = x.writes and states[x.tensor] and core.array_part(arrays[x.tensor], x.offset, shape[x.own])
   end
-  core.sequence_run_call(k.plan, k.kernels, call, arrays, how)
+  core.sequence_run_call(sp, k.kernels, call, arrays, how)
   local want, allowed = core.reference_allowing(bound, inputs, {on = o.reference, limit = o.limit})
   local found = within(bound, arguments(seq, call, arrays, "output"), want, allowed, {}, had)
   return {name = call, ok = found.ok, relative = found.relative, allowed = found.allowed, worst = found.worst, stray = found.stray}
 end
 
--- sk:check([{seed=, limit=, race=, inputs=, reference=}]): is it right? The calls run one by one, with memory for each temporary, and
+-- sk:check([{seed=, limit=, race=, inputs=, reference=, sizes=}]): is it right? The calls run one by one, with memory for each temporary, and
 -- each is compared with the reference of its program on what it got; then the run as planned must give the same bits, or, where a program
 -- adds in memory in any order, nearly the same. reference=false leaves out the first.
 local function check(k, given)
   check_kernel(k, "check")
-  local o = options.check(given, "check", {"seed", "limit", "race", "inputs", "reference"})
-  local seq, how = k.plan.sequence, {seed = o.seed, limit = o.limit, race = o.race}
-  local inputs, adds = inputs_of(k, o.inputs, o.seed), false
+  local o, sp = launch(k, given, "check", nil, {"seed", "limit", "race", "inputs", "reference"})
+  local seq, how = sp.sequence, {seed = o.seed, limit = o.limit, race = o.race}
+  local inputs, adds = inputs_of(sp, o.inputs, o.seed), false
   local found = {ok = true, relative = 0, calls = {}, differs = {}}
   local arrays, states = core.sequence_arrays(seq, inputs), {}
   for _, t in ipairs(seq.tensors) do states[t.name] = t.role == "state" end
   for i, call in ipairs(core.sequence_call_names(seq)) do
     adds = adds or core.adds(seq:program(call))
     if o.reference == false then
-      core.sequence_run_call(k.plan, k.kernels, call, arrays, how)
+      core.sequence_run_call(sp, k.kernels, call, arrays, how)
     else
-      local one = compare_call(k, call, arrays, states, how, o)
+      local one = compare_call(k, sp, call, arrays, states, how, o)
       found.calls[i], found.ok = one, found.ok and one.ok
       found.relative = math.max(found.relative, one.relative)
     end
   end
-  for name, got in pairs((core.sequence_run(k.plan, k.kernels, inputs, how))) do
+  for name, got in pairs((core.sequence_run(sp, k.kernels, inputs, how))) do
     local same = core.array_equal(got, arrays[name])
     if not same and adds then same = select(2, got:max_error(arrays[name])) < 1e-2 end
     if not same then found.differs[#found.differs + 1] = name end
@@ -126,27 +137,27 @@ local timed = record("benchmark of a sequence", "ms min max runs tflops gbps wat
       b.runs, b.min, b.max, b.graph and "; as a graph" or "", b.cache and "; " .. b.cache or "", b.watts and ("; %.0f W"):format(b.watts) or "")
   end})
 
--- sk:bench([{seconds=, limit=, inputs=, graph=true}])
+-- sk:bench([{seconds=, limit=, inputs=, graph=true, sizes=}])
 local function bench(k, given)
   check_kernel(k, "bench")
-  local o = options.check(given, "bench", {"seconds", "limit", "inputs", "graph"})
+  local o, sp, at = launch(k, given, "bench", nil, {"seconds", "limit", "inputs", "graph"})
   options.seconds(o, "bench", {"seconds", "limit"})
   if k.target == "host" then
     raise "bench: kernels for the CPU are for results, their time says nothing about the device: sp:simulate() predicts it"
   end
-  local _, ms, how = core.sequence_run(k.plan, k.kernels, inputs_of(k, o.inputs), {seconds = o.seconds or 1, limit = o.limit, graph = o.graph})
+  local _, ms, how = core.sequence_run(sp, k.kernels, inputs_of(sp, o.inputs), {seconds = o.seconds or 1, limit = o.limit, graph = o.graph})
   table.sort(ms)
-  local middle, tl = ms[(#ms + 1) // 2], k.plan:simulate()
+  local middle, tl = ms[(#ms + 1) // 2], k.plan:simulate(at and {sizes = at})
   return setmetatable({ms = middle, min = ms[1], max = ms[#ms], runs = #ms, tflops = tl.flops / middle / 1e9,
     gbps = tl.bytes / middle / 1e6, watts = how.watts, cache = how.cache, graph = how.graph, predicted = tl.seconds * 1e3}, timed)
 end
 
--- sk:trace([{seed=, limit=, inputs=, seconds=}]) -> the measured timeline of all kernels
+-- sk:trace([{seed=, limit=, inputs=, seconds=}]) -> the measured timeline of all kernels, of the largest sizes as of k:trace
 local function trace(k, given)
   check_kernel(k, "trace")
   local o = options.check(given, "trace", {"seed", "limit", "inputs", "seconds"})
   options.seconds(o, "trace", {"seconds", "limit"})
-  local lines, begins, ends = core.sequence_trace(k.plan, k.kernels, inputs_of(k, o.inputs, o.seed),
+  local lines, begins, ends = core.sequence_trace(k.plan, k.kernels, inputs_of(k.plan, o.inputs, o.seed),
     {seed = o.seed, limit = o.limit, seconds = o.seconds})
   return core.sequence_timeline(k.plan, lines, begins, ends)
 end
@@ -157,8 +168,9 @@ kernel = record("compiled sequence", "plan target kernels source", {__name = "mi
     return k.plan:show()
   end), run = entry(run), check = entry(check), bench = entry(bench), trace = entry(trace), export = late("sequence_export", "export")},
   __tostring = function(k)
-    return ("kernels of sequence %s for %s: %s"):format(k.plan.sequence.name, k.target == "host" and "the CPU" or k.plan.device.name,
-      table.concat(core.sequence_call_names(k.plan.sequence), ", "))
+    local any = launch_sizes.text(k.plan.sequence)
+    return ("kernels of sequence %s for %s%s: %s"):format(k.plan.sequence.name, k.target == "host" and "the CPU" or k.plan.device.name,
+      any ~= "" and ", " .. any or "", table.concat(core.sequence_call_names(k.plan.sequence), ", "))
   end})
 
 -- sp:compile([{target=, text=, kernels=}]). Calls with equal plans share a kernel. kernels: of the calls in order of the sequence, compiled
@@ -199,6 +211,7 @@ end
 
 return function()
   core.method("millrace.sequence", "reference", entry(reference))
+  core.method("millrace.sequence", "at_sizes", entry(launch_sizes.at))
   core.method("millrace.sequence", "inputs", entry(function(seq, given)
     return core.sequence_inputs(seq, options.check(given, "inputs", {"seed"}).seed)
   end))

@@ -3,7 +3,27 @@
 #include <string.h>
 
 #include "base/prng.h"
+#include "plan/sized.h"
 #include "run/parts.h"
+
+/* The plan of a call's kernel at the sizes of the sequence, which its program may leave to the launch. */
+static const struct plan *plan_of(const struct sequence_job *j, int call, struct arena *a)
+{
+	const struct plan *plan = j->kernels[call]->plan;
+	const struct program *p = plan->graph->program, *at = j->plan->s->calls.v[call].program;
+	int64_t *sizes;
+
+	if (!program_has_any(p))
+		return plan;
+	sizes = ARENA_ARRAY(a, p->axes.n, int64_t);
+	for (int i = 0; i < p->axes.n; i++) {
+		int k;
+
+		FIND_FIRST(k, at->axes.n, !strcmp(at->axes.v[k].name, p->axes.v[i].name));
+		sizes[i] = p->axes.v[i].multiple && k != NONE ? at->axes.v[k].size : p->axes.v[i].size;
+	}
+	return plan_at_sizes(a, plan, sizes);
+}
 
 /* ---- on the CPU ---- */
 
@@ -33,7 +53,7 @@ static enum err_code run_call(const struct sequence_job *j, int call, char *cons
 
 	for (int i = 0; i < c->program->tensors.n; i++)
 		data[i] = at[c->args[i].tensor] + c->args[i].offset;
-	TRY(on_host_run(j->kernels[call], j->kernels[call]->plan, data, o, stop, a, report, e));
+	TRY(on_host_run(j->kernels[call], plan_of(j, call, a), data, o, stop, a, report, e));
 	if (*report)
 		*report = arena_strf(a, "call '%s': %s", c->name, *report);
 	return OK;
@@ -152,6 +172,7 @@ static void add_call(const struct sequence_job *j, struct parts *x, int call, co
 	int *last_step, struct arena *a)
 {
 	const struct built *b = j->kernels[call];
+	const struct plan *at = plan_of(j, call, a);
 	const struct seq_call *c = &j->plan->s->calls.v[call];
 	const struct seq_launch *l = &j->plan->launches[call];
 	int *tensors = arena_ints(a, c->program->tensors.n, 0);
@@ -166,7 +187,7 @@ static void add_call(const struct sequence_job *j, struct parts *x, int call, co
 	for (int i = 0; i < b->nphases; i++) {
 		struct gpu_step *step = &x->steps[x->job.nsteps];
 
-		parts_add_phase(x, b, b->plan, i, 0, tensors, offsets, i > 0 || l->early, a);
+		parts_add_phase(x, b, at, i, 0, tensors, offsets, i > 0 || l->early, a);
 		if (same != NONE) {		/* a kernel that is loaded already */
 			step->binary = x->steps[last_step[same] - b->nphases + 1 + i].binary;
 			x->job.nbinaries--;
@@ -220,6 +241,7 @@ enum err_code sequence_call_on_device(const struct sequence_job *j, int call, st
 	const struct stop *stop, struct arena *a, struct gpu_result *r, struct err *e)
 {
 	const struct built *b = j->kernels[call];
+	const struct plan *sized = plan_of(j, call, a);
 	const struct seq_call *c = &j->plan->s->calls.v[call];
 	int n = c->program->tensors.n, *tensors = arena_ints(a, n, 0);
 	struct parts x;
@@ -235,6 +257,6 @@ enum err_code sequence_call_on_device(const struct sequence_job *j, int call, st
 			.init = at ? GPU_INIT_HOST : GPU_INIT_WORD, .from = at, .word = POISON_WORD, .to = arg->writes ? at : NULL };
 	}
 	for (int i = 0; i < b->nphases; i++)
-		parts_add_phase(&x, b, b->plan, i, 0, tensors, NULL, i > 0, a);
+		parts_add_phase(&x, b, sized, i, 0, tensors, NULL, i > 0, a);
 	return gpu_run(g, &x.job, limit, stop, a, r, e);
 }

@@ -34,7 +34,7 @@ static struct seqline *new_line(struct mem *mem, const struct seqplan *p, const 
 		int call = p->order[i];
 
 		l->spans[i] = (struct seq_span){ .call = call, .stream = p->launches[call].stream, .after = NONE,
-			.timeline = timelines[call], .flops = timelines[call]->flops, .bytes = graph_bytes(p->launches[call].plan->graph) };
+			.timeline = timelines[call], .flops = timelines[call]->flops, .bytes = graph_bytes(timelines[call]->plan->graph) };
 		l->flops += l->spans[i].flops;
 		l->bytes += l->spans[i].bytes;
 	}

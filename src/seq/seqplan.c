@@ -36,12 +36,13 @@ static struct srcloc copy_loc(struct seqplan *p, struct srcloc loc)
 	return (struct srcloc){ loc.file ? arena_strdup(&p->arena, loc.file) : NULL, loc.line };
 }
 
-void seqplan_copy(struct mem *mem, const struct seqplan *p, struct seqplan **out)
+/* A copy for s, which has the same tensors and calls as p->s. */
+static void copy_for(struct mem *mem, const struct seqplan *p, const struct sequence *s, struct seqplan **out)
 {
 	int calls = p->s->calls.n, tensors = p->s->tensors.n;
 	struct seqplan *q;
 
-	seqplan_new(mem, p->s, p->device, out);
+	seqplan_new(mem, s, p->device, out);
 	q = *out;
 	memcpy(q->order, p->order, (size_t)calls * sizeof(*q->order));
 	memcpy(q->offset, p->offset, (size_t)tensors * sizeof(*q->offset));
@@ -58,6 +59,17 @@ void seqplan_copy(struct mem *mem, const struct seqplan *p, struct seqplan **out
 		for (int k = 0; k < from->waits.n; k++)
 			VEC_PUSH(&q->arena, &to->waits, from->waits.v[k]);
 	}
+}
+
+void seqplan_copy(struct mem *mem, const struct seqplan *p, struct seqplan **out)
+{
+	copy_for(mem, p, p->s, out);
+}
+
+void seqplan_at_sizes(struct mem *mem, const struct seqplan *p, const struct sequence *s, struct seqplan **out)
+{
+	copy_for(mem, p, s, out);
+	(*out)->fixed = true;
 }
 
 /* ---- edits ---- */
