@@ -72,7 +72,7 @@ static int sequence_tensor_l(lua_State *L)
 	return 1;
 }
 
-/* core.sequence_call(sequence, name, program, {{name, tensor, first, count}, ...}) */
+/* core.sequence_call(sequence, name, program, {{name, tensor, first, count, skip, take}, ...}), as struct seq_given */
 static int sequence_call_l(lua_State *L)
 {
 	struct sequence *s = own_sequence(L, 1, "call");
@@ -84,11 +84,11 @@ static int sequence_call_l(lua_State *L)
 
 	for (int i = 0; i < n; i++) {
 		lua_rawgeti(L, 4, i + 1);
-		for (int k = 1; k <= 4; k++)
+		for (int k = 1; k <= 6; k++)
 			lua_rawgeti(L, -k, k);
-		given[i] = (struct seq_given){ lua_tostring(L, -4), (int)lua_tointeger(L, -3) - 1, lua_tointeger(L, -2),
-			lua_tointeger(L, -1) };
-		lua_pop(L, 5);
+		given[i] = (struct seq_given){ lua_tostring(L, -6), (int)lua_tointeger(L, -5) - 1, lua_tointeger(L, -4),
+			lua_tointeger(L, -3), lua_tointeger(L, -2), lua_tointeger(L, -1) };
+		lua_pop(L, 7);
 	}
 	enter(L);
 	/* Kept first, as that may run out of memory. What a call that fails leaves there, the next one replaces. */
@@ -162,7 +162,8 @@ static int sequence_program_l(lua_State *L)
 	return 1;
 }
 
-/* core.sequence_args(sequence, call) -> list of {tensor of the program, tensor of the sequence, offset in elements, reads, writes} */
+/* core.sequence_args(sequence, call) -> list of {own=, tensor=, offset=, count=, reads=, writes=}: tensor of the program, of the sequence,
+ * and which elements of that */
 static int sequence_args_l(lua_State *L)
 {
 	const struct sequence *s = check_sequence(L, 1, "sequence");
@@ -175,10 +176,11 @@ static int sequence_args_l(lua_State *L)
 
 		if (t->call != NONE)
 			continue;
-		lua_createtable(L, 0, 6);
+		lua_createtable(L, 0, 7);
 		set_text(L, "own", c->program->tensors.v[i].name);
 		set_text(L, "tensor", t->name);
 		set_integer(L, "offset", (int64_t)(x->offset * 8) / dtype_bits(t->type));
+		set_integer(L, "count", (int64_t)(x->bytes * 8) / dtype_bits(t->type));
 		set_bool(L, "reads", x->reads);
 		set_bool(L, "writes", x->writes);
 		lua_rawseti(L, -2, ++n);

@@ -40,7 +40,7 @@ class(TENSOR, "tensor of a sequence", {
     if first + count > t.count then
       raise(("rows: rows %d to %d of '%s', which has %d"):format(first, first + count - 1, t.name, t.count))
     end
-    return new(TENSOR, {owner = t.owner, id = t.id, name = t.name, first = t.first + first, count = count, part = true})
+    return new(TENSOR, {owner = t.owner, id = t.id, name = t.name, dtype = t.dtype, row = t.row, first = t.first + first, count = count, part = true})
   end,
 }, {__tostring = function(t)
   return t.part and ("rows %d to %d of %s"):format(t.first, t.first + t.count - 1, t.name) or "tensor " .. t.name
@@ -52,9 +52,10 @@ local function declare(role)
     expect(type(name) == "string", role, "name", name)
     expect(type(shape) == "table", role, "list of sizes", shape)
     for i, n in ipairs(shape) do sizes[i] = integer(n, ("%s: size %d of '%s'"):format(role, i, name), 1) end
-    local id = core.sequence_tensor(seq, role, name, dtype or "bf16", sizes)
+    local id, row = core.sequence_tensor(seq, role, name, dtype or "bf16", sizes), 1
+    for i = 2, #sizes do row = row * sizes[i] end
     if s[SIZES] then s[SIZES]:tensor(name, sizes) end
-    return new(TENSOR, {owner = s, id = id, name = name, first = 0, count = sizes[1] or 1, part = false})
+    return new(TENSOR, {owner = s, id = id, name = name, dtype = dtype or "bf16", row = row, first = 0, count = sizes[1] or 1, part = false})
   end
 end
 
@@ -83,27 +84,85 @@ function methods.check(s, condition, message)
   return s[GIVEN]:check(condition, message)
 end
 
--- A call of a program with sizes; tensors: by the name of each of its inputs and outputs.
-function methods.call(s, name, program, tensors)
-  local seq, list = self_s(s, "call"), {}
-  expect(type(name) == "string", "call", "name", name)
-  if getmetatable(program) == objects.PROGRAM then
-    raise(("call: '%s' is given a program without sizes; write %s{...}, with a number for each"):format(name, program.name))
-  end
-  expect(core.is(program, "millrace.program"), "call", "program with sizes", program)
-  if core.any_axes(program) then
-    raise(("call: the program of '%s' has sizes that are known at launch; give it the numbers that s:sizes returns, and leave sizes of the "
-      .. "sequence to the launch: %s{m = mr.any{...}}"):format(name, s[GIVEN].name))
-  end
+-- What a call is given, by name: checked to be tensors of the sequence.
+local function check_tensors(s, name, tensors)
   expect(type(tensors) == "table", "call", "table of tensors by name", tensors)
-  for _, own_name in ipairs(draft.keys(tensors)) do
-    local t = own(s, tensors[own_name], "call: " .. own_name)
-    list[#list + 1] = {own_name, t.id, t.first, t.part and t.count or 0}
-  end
   for key in pairs(tensors) do
     if type(key) ~= "string" then raise(("call: tensors of '%s' are given by name, {A=x}"):format(name)) end
   end
-  core.sequence_call(seq, name, s[SIZES] and s[SIZES]:call(name, program) or program, list)
+  for _, key in ipairs(draft.keys(tensors)) do own(s, tensors[key], "call: " .. key) end
+end
+
+-- The tensor of this sequence that is tensor `t` of another one, of which a call has the given name.
+local function tensor_for(s, name, t, tensors)
+  local given = tensors[t.name]
+  if t.role == "temp" then return methods.temp(s, name .. "_" .. t.name, t.shape, t.dtype) end
+  if not given then raise(("call: '%s' of '%s' is not given: {%s=...}"):format(t.name, name, t.name)) end
+  local n = 1
+  for _, size in ipairs(t.shape) do n = n * size end
+  if given.dtype ~= t.dtype then
+    raise(("call: '%s' of '%s' is of %s, '%s' of %s"):format(t.name, name, t.dtype, given.name, given.dtype))
+  end
+  if given.count * given.row ~= n then
+    raise(("call: '%s' of '%s' has %d elements, %s has %d"):format(t.name, name, n, tostring(given), given.count * given.row))
+  end
+  return given
+end
+
+-- list: as core.sequence_call takes it.
+local function add_call(s, name, program, list)
+  core.sequence_call(s[CORE], name, s[SIZES] and s[SIZES]:call(name, program) or program, list)
+end
+
+-- The calls of another sequence, each by the name of this call and its own: "layer0_qkv". So are its temporaries.
+local function call_sequence(s, name, inner, tensors)
+  if launch_sizes.of(inner) then
+    raise(("call: sequence '%s' of '%s' has sizes that are known at launch; give it the numbers that s:sizes returns, and leave sizes of the "
+      .. "outer sequence to the launch: %s{m = mr.any{...}}"):format(inner.name, name, s[GIVEN].name))
+  end
+  local of, names, is_known = {}, {}, {}
+  for _, t in ipairs(inner.tensors) do
+    if not t.name:find(".", 1, true) then               -- else it is a program's own, of which its call makes another
+      of[t.name] = tensor_for(s, name, t, tensors)
+      if t.role ~= "temp" then names[#names + 1], is_known[t.name] = t.name, true end
+    end
+  end
+  for _, key in ipairs(draft.keys(tensors)) do
+    if not is_known[key] then
+      raise(("call: sequence '%s' of '%s' has no input, output or state '%s'%s"):format(inner.name, name, key, hint(key, names)))
+    end
+  end
+  for _, call in ipairs(core.sequence_call_names(inner)) do
+    local list = {}
+    for i, x in ipairs(core.sequence_args(inner, call)) do
+      local t = of[x.tensor]
+      list[i] = {x.own, t.id, t.first, t.part and t.count or 0, x.offset, x.count}
+    end
+    add_call(s, name .. "_" .. call, inner:program(call), list)
+  end
+end
+
+-- A call of a program with sizes, or of a sequence with sizes; tensors: by the name of each of its inputs, outputs and states.
+function methods.call(s, name, called, tensors)
+  self_s(s, "call")
+  expect(type(name) == "string", "call", "name", name)
+  if getmetatable(called) == objects.PROGRAM or getmetatable(called) == SEQUENCE then
+    raise(("call: '%s' is given a %s without sizes; write %s{...}, with a number for each"):format(name,
+      getmetatable(called) == SEQUENCE and "sequence" or "program", called.name))
+  end
+  if not core.is(called, "millrace.sequence") then expect(core.is(called, "millrace.program"), "call", "program or sequence with sizes", called) end
+  check_tensors(s, name, tensors)
+  if core.is(called, "millrace.sequence") then return call_sequence(s, name, called, tensors) end
+  if core.any_axes(called) then
+    raise(("call: the program of '%s' has sizes that are known at launch; give it the numbers that s:sizes returns, and leave sizes of the "
+      .. "sequence to the launch: %s{m = mr.any{...}}"):format(name, s[GIVEN].name))
+  end
+  local list = {}
+  for _, key in ipairs(draft.keys(tensors)) do
+    local t = tensors[key]
+    list[#list + 1] = {key, t.id, t.first, t.part and t.count or 0, 0, 0}
+  end
+  add_call(s, name, called, list)
 end
 
 class(S, "sequence under construction", methods, {

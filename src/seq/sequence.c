@@ -134,6 +134,7 @@ static enum err_code make_arg(struct sequence *s, const char *call, const struct
 	const struct tensor *wants = &p->tensors.v[own];
 	const struct seq_tensor *t = &s->tensors.v[g->tensor];
 	int64_t all = elements(t), rows = t->rank ? t->dim[0] : 1, row = all / rows, n = program_elements(p, own);
+	int64_t first = g->first * row + g->skip, has = g->count ? g->count * row : all;
 	bool writes = wants->role == TENSOR_OUTPUT;
 
 	if (g->first < 0 || g->count < 0 || g->first > rows - g->count)
@@ -142,18 +143,21 @@ static enum err_code make_arg(struct sequence *s, const char *call, const struct
 	if (t->type != wants->element)
 		return err_set(e, ERR_INPUT, loc, "call: '%s' of '%s' is of %s, '%s' of %s", g->name, call,
 			dtype_name(wants->element), t->name, dtype_name(t->type));
-	if ((g->count ? g->count * row : all) != n)
+	if (g->skip < 0 || g->take < 0 || g->skip > has - g->take)
+		return err_set(e, ERR_INPUT, loc, "call: '%s' of '%s' would be elements %lld to %lld of %s", g->name, call,
+			(long long)g->skip, (long long)(g->skip + g->take - 1), given_text(&s->arena, s, g));
+	if ((g->take ? g->take : has - g->skip) != n)
 		return err_set(e, ERR_INPUT, loc, "call: '%s' of '%s' has %lld elements, %s has %lld", g->name, call, (long long)n,
-			given_text(&s->arena, s, g), (long long)(g->count ? g->count * row : all));
+			given_text(&s->arena, s, g), (long long)(g->take ? g->take : has - g->skip));
 	if (wants->by_address)
 		return err_set(e, ERR_INPUT, loc, "call: '%s' of '%s' is given by the addresses of its parts, which a sequence "
 			"has not", g->name, call);
 	if (writes && t->role == SEQ_INPUT)
 		return err_set(e, ERR_INPUT, loc, "call: '%s' would write '%s', which is an input; s:state is read and written by "
 			"calls", call, t->name);
-	if (dtype_bits(t->type) < 8 && g->first * row % 2)
+	if (dtype_bits(t->type) < 8 && first % 2)
 		return err_set(e, ERR_INPUT, loc, "call: '%s' of '%s' would begin inside a byte of '%s'", g->name, call, t->name);
-	*out = (struct seq_arg){ .tensor = g->tensor, .offset = dtype_bytes(t->type, (size_t)(g->first * row)),
+	*out = (struct seq_arg){ .tensor = g->tensor, .offset = dtype_bytes(t->type, (size_t)first),
 		.bytes = dtype_bytes(t->type, (size_t)n), .reads = !writes, .writes = writes };
 	if (out->offset % 16)
 		return err_set(e, ERR_INPUT, loc, "call: '%s' of '%s' would begin at byte %zu of '%s', which is no multiple of 16: "

@@ -80,11 +80,11 @@ NODISCARD enum err_code sequence_tensor(struct sequence *s, enum seq_role role, 
 	int rank, const int64_t *dim, struct srcloc loc, int *out, struct err *e);
 
 /* What is given for a tensor of a program: `count` rows from `first` on, counted along the tensor's first
- * dimension; count 0: all of the tensor. */
+ * dimension; count 0: all of the tensor. Of these, `take` elements from element `skip` on; take 0: all of them. */
 struct seq_given {
 	const char *name;		/* of the program's tensor */
 	int tensor;
-	int64_t first, count;
+	int64_t first, count, skip, take;
 };
 
 /* Add a call of the program, which is borrowed. ERR_INPUT: an input or output of the program is not given, given

@@ -44,7 +44,7 @@ static struct sequence *draw(struct mem *m, struct prng *r)
 	for (int i = 0; i < CALLS; i++) {
 		int inputs = 1 + (int)prng_below(r, 2), to = 1 + (int)prng_below(r, TENSORS - 1);
 		int part = (int)prng_below(r, (uint32_t)s->tensors.v[to].dim[0]);
-		struct seq_given given[3] = { { "Y", to, part, 1 } };
+		struct seq_given given[3] = { { "Y", to, part, 1, 0, 0 } };
 		char name[8];
 
 		for (int k = 0; k < inputs; k++) {
@@ -54,7 +54,7 @@ static struct sequence *draw(struct mem *m, struct prng *r)
 				from = (int)prng_below(r, TENSORS);
 				at = (int)prng_below(r, (uint32_t)s->tensors.v[from].dim[0]);
 			} while (!written[from][at] || (from == to && at == part));
-			given[1 + k] = (struct seq_given){ k ? "X1" : "X0", from, at, 1 };
+			given[1 + k] = (struct seq_given){ k ? "X1" : "X0", from, at, 1, 0, 0 };
 		}
 		written[to][part] = true;
 		snprintf(name, sizeof(name), "c%d", i);
