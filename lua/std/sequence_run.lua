@@ -9,6 +9,8 @@ local within = require "millrace.within"
 local plan_key = require("millrace.sequence").plan_key
 local raise, entry, expect = core.raise, core.entry, core.expect
 
+local NAMED <const> = 8                                 -- calls that a text of kernels names
+
 ---- the reference ---------------------------------------------------------------------------------
 
 -- Of arrays by name of the sequence's tensors: what a call's program is given, by its own names and in its shapes.
@@ -168,9 +170,10 @@ kernel = record("compiled sequence", "plan target kernels source", {__name = "mi
     return k.plan:show()
   end), run = entry(run), check = entry(check), bench = entry(bench), trace = entry(trace), export = late("sequence_export", "export")},
   __tostring = function(k)
-    local any = launch_sizes.text(k.plan.sequence)
+    local any, names = launch_sizes.text(k.plan.sequence), core.sequence_call_names(k.plan.sequence)
+    if #names > NAMED then names[NAMED + 1] = ("%d more"):format(#names - NAMED) end
     return ("kernels of sequence %s for %s%s: %s"):format(k.plan.sequence.name, k.target == "host" and "the CPU" or k.plan.device.name,
-      any ~= "" and ", " .. any or "", table.concat(core.sequence_call_names(k.plan.sequence), ", "))
+      any ~= "" and ", " .. any or "", table.concat(names, ", ", 1, math.min(#names, NAMED + 1)))
   end})
 
 -- sp:compile([{target=, text=, kernels=}]). Calls with equal plans share a kernel. kernels: of the calls in order of the sequence, compiled

@@ -129,19 +129,21 @@ static double put_table(const struct lineplot *c, double y)
 {
 	struct arena *a = c->p->arena;
 	double w = c->p->width - 2 * MARGIN;
+	int nrows;
+	const struct seq_row *rows = seqline_table(a, c->l, &nrows);
 
 	put_cells(c->p, y, w, (const char *[]){ "kernel", "begins", "gap", "takes", "speed", "bound by" }, true,
 		INK_NONE);
-	for (int i = 0; i < c->l->n; i++) {
-		const struct seq_span *s = &c->l->spans[i];
-		double takes = s->end - s->begin;
+	for (int i = 0; i < nrows; i++) {
+		const struct seq_row *r = &rows[i];
+		const struct seq_span *s = &c->l->spans[r->first];
 		bool counts = s->flops > 10 * s->bytes;
-		struct unit_text speed = counts ? unit_si(s->flops / takes, "FLOP/s") :
-			unit_si(s->bytes / takes, "B/s");
+		struct unit_text speed = counts ? unit_si(s->flops / r->seconds, "FLOP/s") :
+			unit_si(s->bytes / r->seconds, "B/s");
 
 		y += TABLE_ROW_HEIGHT;
-		put_cells(c->p, y, w, (const char *[]){ call_name(c, s), unit_keep(a, unit_seconds(s->begin)),
-			unit_keep(a, unit_seconds(s->begin - s->launch)), unit_keep(a, unit_seconds(takes)),
+		put_cells(c->p, y, w, (const char *[]){ r->calls > 1 ? arena_strf(a, "%s × %d", call_name(c, s), r->calls) : call_name(c, s), unit_keep(a, unit_seconds(s->begin)),
+			unit_keep(a, unit_seconds(r->gap)), unit_keep(a, unit_seconds(r->seconds)),
 			unit_keep(a, speed), seq_span_bound(a, s) }, false, c->ink[s->call]);
 	}
 	return y + 12;

@@ -173,22 +173,23 @@ static const char *us(struct arena *a, double seconds)
 static void put_kernels(const struct seqline *l, struct pen *pen)
 {
 	int streams[SEQ_STREAMS_MAX], n = seqline_streams(l, streams);
-	const struct column col[] = { { "kernel", ALIGN_LEFT, 8, 0 }, { "stream", ALIGN_RIGHT, 0, 7 },
+	const struct column col[] = { { "kernel", ALIGN_LEFT, 14, 0 }, { "calls", ALIGN_RIGHT, 0, 0 }, { "stream", ALIGN_RIGHT, 0, 7 },
 		{ "begins", ALIGN_RIGHT, 0, 6 }, { "gap", ALIGN_RIGHT, 0, 4 }, { "µs", ALIGN_RIGHT, 0, 0 },
 		{ "share", ALIGN_RIGHT, 0, 5 }, { "TFLOP/s", ALIGN_RIGHT, 0, 2 }, { "GB/s", ALIGN_RIGHT, 0, 3 },
 		{ "bound by", ALIGN_LEFT, 0, 1 } };
 	struct table t = table_new(pen->arena, col, LEN(col));
 	struct arena *a = pen->arena;
+	int nrows;
+	const struct seq_row *rows = seqline_table(a, l, &nrows);
 
-	for (int i = 0; i < l->n; i++) {
-		const struct seq_span *s = &l->spans[i];
-		double takes = s->end - s->begin;
+	for (int i = 0; i < nrows; i++) {
+		const struct seq_row *r = &rows[i];
+		const struct seq_span *s = &l->spans[r->first];
 
-		TABLE_ROW(&t, l->plan->s->calls.v[s->call].name,
-			n > 1 ? arena_strf(a, "%d", s->stream) : NULL, us(a, s->begin), us(a, s->begin - s->launch),
-			us(a, takes), unit_keep(a, unit_percent(takes / l->seconds)),
-			s->flops > 0 ? arena_strf(a, "%.3g", s->flops / takes / 1e12) : NULL,
-			arena_strf(a, "%.0f", s->bytes / takes / 1e9), seq_span_bound(a, s));
+		TABLE_ROW(&t, l->plan->s->calls.v[s->call].name, nrows < l->n ? arena_strf(a, "%d", r->calls) : NULL, n > 1 ? arena_strf(a, "%d", s->stream) : NULL, us(a, s->begin), us(a, r->gap),
+			us(a, r->seconds), unit_keep(a, unit_percent(r->share)),
+			s->flops > 0 ? arena_strf(a, "%.3g", s->flops / r->seconds / 1e12) : NULL,
+			arena_strf(a, "%.0f", s->bytes / r->seconds / 1e9), seq_span_bound(a, s));
 	}
 	table_print(&t, 0, pen->width, pen->flags, pen->out);
 }

@@ -47,6 +47,16 @@ double *seqline_busy(struct arena *a, const struct seqline *l, int row, double f
 int seqline_rows(const struct seqline *l, int rows[SEU_MAX + 1]);
 const char *seqline_row_name(const struct seqline *l, int row);
 
+/* A row of a table of kernels: a call, or, of a sequence with too many calls for a table, all calls of one kernel. */
+struct seq_row {
+	int first, calls;		/* the span of the first call; how many they are */
+	double gap, seconds;		/* of a call, in the mean */
+	double share;			/* of the sequence's time that all of them take */
+};
+
+/* The rows, *n of them, in the order of the first calls. In `a`. */
+struct seq_row *seqline_table(struct arena *a, const struct seqline *l, int *n);
+
 /* What binds a kernel: "tensor 84 %" of its time, "recurrence 97 %" of its interval; "": not known. In `a`. */
 const char *seq_span_bound(struct arena *a, const struct seq_span *s);
 /* The inks (picture.h) of the calls of a sequence: a hue for each program, a shade for each of its calls. In `a`. */

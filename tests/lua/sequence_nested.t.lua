@@ -74,6 +74,15 @@ tap.ok(x:max_error(inputs.x) > 0, "  which is not the input")
 local text = sp:script()
 tap.is(load(text)(seq):script(), text, "its script loads as the same plan")
 
+-- Of many calls those with one kernel share a row of a table.
+local deep = model{m = 64, d = 32, f = 64, layers = 7}
+local dsp = deep:plan("h200", {trials = 20, seconds = 100, measure = false})
+local rows = {}
+for line in tostring(dsp:simulate()):gmatch "\n(layer%S+[^\n]*)" do rows[#rows + 1] = line:match "^%S+ +%d+" end
+tap.is(table.concat(rows, ", "):gsub(" +", " "), "layer0_up 1, layer0_down 7, layer0_add 7, layer0_keep 1, layer1_up 6, layer1_keep 6",
+  "a row for each kernel, not for each of 28 calls")
+tap.like(tostring(dsp:compile{target = "host"}), "layer1_down, layer1_add, layer1_keep, 20 more$", "their kernels name the first of them")
+
 -- sizes that are left to the launch
 local open = model{m = mr.any{max = 64, multiple = 8}, d = 32, f = 64, layers = 2}
 local k = open:plan("h200", {trials = 20, seconds = 100, measure = false}):compile{target = "host"}
