@@ -27,6 +27,7 @@ local program_properties = {
   {"program", text "name of an example, see `examples`; or the id of a bound program, \"program 1\"", true},
   {"source", text "instead of program: Lua text that ends with return mr.program(name, function(p) ... end)", true},
   {"sizes", map(any({"number", "string", "boolean"}), "the sizes of its axes, and its options, by name"), true},
+  {"call", text "if the example is a sequence of kernels: the call whose program is meant", true},
 }
 
 local function with_program(...)

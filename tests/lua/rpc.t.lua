@@ -246,6 +246,13 @@ fails("bind", {sizes = SIZES}, rpc.PARAMS, "'program' or 'source' is missing")
 fails("check", {plan = "plan 999"}, rpc.PARAMS, "there is no plan 999")
 fails("check", {plan = "gem_cooperative"}, rpc.PARAMS, "no plan 'gem_cooperative' comes with Millrace; did you mean 'gemm_cooperative'?")
 fails("bind", {program = "program 9"}, rpc.PARAMS, "there is no program 9")
+local kernels = "'llama3_decode' is a sequence of kernels: 'call' names the one whose program is meant, qkv, attend, out, gate, down"
+e = fails("bind", {program = "llama3_decode", sizes = {b = 1}}, rpc.PARAMS, kernels)
+is(e.data.parameter, "call", "  which is the parameter to give")
+e = fails("search", {program = "llama3_decode", sizes = {b = 1}, call = "oout"}, rpc.PARAMS, kernels)
+is(e.data.nearest, "out", "  and the nearest call")
+fails("bind", {program = "gemm", sizes = SIZES, call = "out"}, rpc.PARAMS, "'gemm' is a program, of which there are no calls")
+is(ask("bind", {program = "llama3_decode", sizes = {b = 1}, call = "out"}).name, "gemm", "the program of a call is bound")
 fails("plan", {program = "program 1", tile = TILE, device = "../hw/h200.lua"}, rpc.PARAMS, "'device' is the name of a device, not a path")
 fails("plan", {program = "program 1", tile = TILE, device = "h300"}, rpc.MILLRACE,
   "device: unknown device 'h300'; did you mean 'h100'? (known: " .. table.concat(mr.devices(), ", ") .. ")")
