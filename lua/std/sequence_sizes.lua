@@ -183,8 +183,9 @@ function building:finish(bound)
       raise(("bind: at %s there are other calls, or they are in another order"):format(size_text(s.at)))
     end
     for _, name in ipairs(names) do
-      for own, x in pairs(self.samples[self.corners].calls[name].args) do
-        local other = s.calls[name].args[own]
+      local args = self.samples[self.corners].calls[name].args
+      for _, own in ipairs(draft.keys(args)) do
+        local x, other = args[own], s.calls[name].args[own]
         if not other or other.tensor ~= x.tensor then
           raise(("bind: '%s' of call '%s' is another tensor at %s"):format(own, name, size_text(s.at)))
         end
@@ -192,7 +193,7 @@ function building:finish(bound)
     end
     local here = edges_of(s.seq)
     for _, pair in ipairs{{all, here, size_text(self.samples[self.corners].at)}, {here, all, size_text(s.at)}} do
-      for key in pairs(pair[1]) do
+      for _, key in ipairs(draft.keys(pair[1])) do
         if not pair[2][key] then
           raise(("bind: calls '%s' and '%s' depend on each other at %s, and not at all sizes that are left to the launch"):format(
             key:match "^%S+", key:match "%S+$", pair[3]))
@@ -282,8 +283,8 @@ local function made_at(b, at, seq)
   if b.made[key] then return b.made[key] end
   local s = sample(b.f, b.given, at)
   local function must(good, what) if not good then raise(("at_sizes: %s is not what it follows from at other sizes, at %s"):format(what, key)) end end
-  for name, shape in pairs(b.tensors) do
-    local t = s.tensors[name]
+  for _, name in ipairs(draft.keys(b.tensors)) do       -- in an order, so that the message is the same each time
+    local t, shape = s.tensors[name], b.tensors[name]
     must(t and #t.shape == #shape, ("tensor '%s'"):format(name))
     for i, x in ipairs(shape) do must(t.shape[i] == x:at(at), ("size %d of '%s'"):format(i, name)) end
   end
@@ -292,16 +293,18 @@ local function made_at(b, at, seq)
     local call = s.calls[name]
     must(call, ("call '%s'"):format(name))
     local own = {}
-    for axis, x in pairs(b.calls[name] or {}) do
+    for _, axis in ipairs(draft.keys(b.calls[name] or {})) do
+      local x = b.calls[name][axis]
       must(call.given[axis] == x:at(at), ("size '%s' of call '%s'"):format(axis, name))
       own[axis] = x:at(at)
     end
     if next(own) then core.check_same(seq:program(name), call.program) end
-    for arg, x in pairs(b.offsets[name]) do
+    for _, arg in ipairs(draft.keys(b.offsets[name])) do
+      local x = b.offsets[name][arg]
       must(call.args[arg] and call.args[arg].offset == x:at(at), ("the first element of '%s' of call '%s'"):format(arg, name))
     end
   end
-  for pair in pairs(here) do must(all[pair], ("what depends on what, of %s,"):format(pair)) end
+  for _, pair in ipairs(draft.keys(here)) do must(all[pair], ("what depends on what, of %s,"):format(pair)) end
   b.made[key], bases[s.seq] = s.seq, seq
   return s.seq
 end

@@ -11,7 +11,8 @@ enum { SEQUENCE_POISON_BYTE = 0x7f };
 
 struct sequence_job {
 	const struct seqplan *plan;	/* legal */
-	/* By call: built of its plan, all for one backend. Of a program that leaves sizes to the launch it runs at those of the call. */
+	/* By call: built of its plan, all for one backend. Of a program that leaves sizes to the launch it runs at
+	 * those of the call. */
 	struct built *const *kernels;
 	/* By tensor: the packed elements of inputs and states; outputs and states are written. Temporaries: NULL,
 	 * or, for a call that runs alone, their elements. */

@@ -51,8 +51,8 @@ void seqplan_new(struct mem *mem, const struct sequence *s, const struct vdevice
 void seqplan_free(struct seqplan *p);
 /* A copy, which borrows the same plans of kernels. *out as above. */
 void seqplan_copy(struct mem *mem, const struct seqplan *p, struct seqplan **out);
-/* The plan of a sequence that leaves sizes to the launch, for `s`, which is that sequence at some sizes, with the same tensors and calls:
- * it borrows the same plans of kernels, and is fixed. *out as above. */
+/* The plan of a sequence that leaves sizes to the launch, for `s`, which is that sequence at some sizes, with the
+ * same tensors and calls: it borrows the same plans of kernels, and is fixed. *out as above. */
 void seqplan_at_sizes(struct mem *mem, const struct seqplan *p, const struct sequence *s, struct seqplan **out);
 
 /* Edits. Each fails without changing anything; what they make may be wrong, which seqplan_check finds. */
