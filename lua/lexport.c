@@ -93,7 +93,7 @@ static const char *text_of(lua_State *L, int idx, const char *key, struct arena 
 	return text;
 }
 
-/* The tensor {name=, type=, role=, shape=} on top of the stack. */
+/* The tensor {name=, type=, role=, shape=, size_of=} on top of the stack; size_of: by dimension, from 1, the number of a size, from 1. */
 static struct export_torch_tensor torch_tensor_of(lua_State *L, struct arena *a)
 {
 	struct export_torch_tensor t = { .name = text_of(L, -1, "name", a), .type = text_of(L, -1, "type", a) };
@@ -108,15 +108,33 @@ static struct export_torch_tensor torch_tensor_of(lua_State *L, struct arena *a)
 		lua_pop(L, 1);
 	}
 	lua_pop(L, 1);
+	lua_getfield(L, -1, "size_of");
+	for (int d = 0; d < t.rank; d++) {
+		t.size_of[d] = lua_rawgeti(L, -1, d + 1) == LUA_TNIL ? NONE : (int)lua_tointeger(L, -1) - 1;
+		lua_pop(L, 1);
+	}
+	lua_pop(L, 1);
 	return t;
 }
 
-/* core.export_torch_sequence(dir, {name=, about=, header=, launcher=, temporaries=}, {kernel, ...}, {name, ...}, {tensor, ...}) -> list of
- * the paths written. The names are those of the kernels. */
+static int64_t integer_of(lua_State *L, const char *key)
+{
+	int64_t n;
+
+	lua_getfield(L, -1, key);
+	n = lua_tointeger(L, -1);
+	lua_pop(L, 1);
+	return n;
+}
+
+/* core.export_torch_sequence(dir, {name=, about=, header=, launcher=, temporaries=}, {kernel, ...}, {name, ...}, {tensor, ...},
+ * {{name=, max=, multiple=}, ...}) -> list of the paths written. The names are those of the kernels; then tensors, and sizes that a launch gives. */
 static int torch_sequence_l(lua_State *L)
 {
-	struct export_torch_sequence x = { .nkernels = (int)lua_rawlen(L, 3), .ntensors = (int)lua_rawlen(L, 5) };
+	struct export_torch_sequence x = { .nkernels = (int)lua_rawlen(L, 3), .ntensors = (int)lua_rawlen(L, 5),
+		.nsizes = (int)lua_rawlen(L, 6) };
 	struct export_torch_tensor *tensors;
+	struct export_torch_size *sizes;
 	const struct built **kernels;
 	struct export_set set;
 	const char **names;
@@ -124,9 +142,15 @@ static int torch_sequence_l(lua_State *L)
 	char *path, *end;
 	struct err e;
 
-	lua_settop(L, 5);
+	lua_settop(L, 6);
 	a = scratch_push(L);
 	enter(L);
+	x.sizes = sizes = ARENA_ARRAY(a, x.nsizes + 1, struct export_torch_size);
+	for (int i = 0; i < x.nsizes; i++) {
+		lua_rawgeti(L, 6, i + 1);
+		sizes[i] = (struct export_torch_size){ text_of(L, -1, "name", a), integer_of(L, "max"), integer_of(L, "multiple") };
+		lua_pop(L, 1);
+	}
 	x.kernels = kernels = ARENA_ARRAY(a, x.nkernels + 1, const struct built *);
 	x.names = names = ARENA_ARRAY(a, x.nkernels + 1, const char *);
 	x.tensors = tensors = ARENA_ARRAY(a, x.ntensors + 1, struct export_torch_tensor);

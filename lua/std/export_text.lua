@@ -16,12 +16,17 @@ local hip_names <const> = {
 
 local text = {}
 
--- The text of a template: @NAME@ -> words.NAME; a line that begins with @?NAME@ is there if words.NAME is true. words.HIP: with HIP's names.
+-- The text of a template: @NAME@ -> words.NAME; a line that begins with @?NAME@ is there if words.NAME is true, and may begin with several. A line
+-- of nothing but a word that is "" is left out. words.HIP: with HIP's names.
 function text.fill(template, words)
   local out = core.export_template(template):gsub("([^\n]*)\n", function(line)
     local flag, after = line:match "^@%?(%u+)@(.*)$"
-    if flag and not words[flag] then return "" end
-    return (flag and after or line) .. "\n"
+    while flag do
+      if not words[flag] then return "" end
+      line = after
+      flag, after = line:match "^@%?(%u+)@(.*)$"
+    end
+    return words[line:match "^@(%u+)@$" or 1] == "" and "" or line .. "\n"
   end):gsub("@(%u+)@", function(name) return words[name] or error("no word " .. name) end)
   return words.HIP and (out:gsub("[%w_]+", hip_names)) or out
 end

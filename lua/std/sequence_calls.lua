@@ -2,7 +2,8 @@
 
 local core = require "millrace.core"
 local text = require "millrace.export_text"
-local bytes_of, tuple, torch_shape, identifier, python = text.bytes_of, text.tuple, text.torch_shape, text.identifier, text.python
+local bytes_of, joined, torch_shape, tuple = text.bytes_of, text.joined, text.torch_shape, text.tuple
+local identifier, python = text.identifier, text.python
 
 -- The numbers of the plan's streams, from 0, the caller's, and how many more there are.
 local function streams_of(sp)
@@ -25,21 +26,28 @@ local function waited_for(sp)
   return waited
 end
 
--- The arguments of a kernel's launch in order: {tensor, offset in elements, t of the program}.
-local function arguments(seq, call, roles)
+-- The arguments of a kernel's launch in order: {tensor, first element as terms of the sizes, t of the program}.
+local function arguments(seq, sizes, call, roles)
   local by, list = {}, {}
   for _, x in ipairs(core.sequence_args(seq, call)) do by[x.own] = x end
   for _, role in ipairs(roles) do
     for _, t in ipairs(seq:program(call).tensors) do
-      if t.role == role then list[#list + 1] = {tensor = by[t.name].tensor, offset = by[t.name].offset, own = t} end
+      if t.role == role then list[#list + 1] = {tensor = by[t.name].tensor, own = t, first = sizes:first(call, t.name, by[t.name].offset)} end
     end
   end
   return list
 end
 
+-- Where an argument begins, in bytes from `at` on, as C; 0 if it is that.
+local function bytes_text(sizes, a, at)
+  local bits = core.dtype_bits(a.own.dtype)
+  if a.first:is_constant() then return ("%d"):format(at + bytes_of(a.own.dtype, a.first:at{})) end
+  return ("%d + %s"):format(at, bits < 8 and ("(%s) / 2"):format(sizes:c(a.first, true)) or sizes:c(a.first:times(bits // 8), true))
+end
+
 -- The launches in C: a[i] is the tensor with argument[name] == i, s0 the caller's stream. late: by call, does the launcher of its kernel have
 -- one that is not early?
-local function c_body(k, kernel_of, argument, late)
+local function c_body(k, sizes, kernel_of, argument, late)
   local sp = k.plan
   local seq, offsets, number, numbers = sp.sequence, sp.offsets, streams_of(sp)
   local lines, event, waited, events = {}, {}, waited_for(sp), 0
@@ -55,16 +63,17 @@ local function c_body(k, kernel_of, argument, late)
   for _, c in ipairs(sp.calls) do
     for _, other in ipairs(c.after) do wait(stream(c.stream), event[other]) end
     local list = {stream(c.stream)}
-    for _, a in ipairs(arguments(seq, c.name, {"input", "output"})) do
-      local at = bytes_of(a.own.dtype, a.offset)
-      local base = offsets[a.tensor] and ("t + %d"):format(offsets[a.tensor] + at) or ("a[%d]"):format(argument[a.tensor])
-      if at > 0 and not offsets[a.tensor] then base = ("(const char *)%s + %d"):format(base, at) end
+    for _, a in ipairs(arguments(seq, sizes, c.name, {"input", "output"})) do
+      local at = bytes_text(sizes, a, offsets[a.tensor] or 0)
+      local base = offsets[a.tensor] and "t + " .. at or ("a[%d]"):format(argument[a.tensor])
+      if at ~= "0" and not offsets[a.tensor] then base = ("(const char *)%s + %s"):format(base, at) end
       list[#list + 1] = a.own.role == "output" and not offsets[a.tensor] and ("(void *)(uintptr_t)(%s)"):format(base) or base
     end
     local between = {}
     for _, t in ipairs(seq:program(c.name).tensors) do
       if t.role == "temp" then between[#between + 1] = ("t + %d"):format(offsets[c.name .. "." .. t.name]) end
     end
+    for _, x in ipairs(sizes:launched(c.name)) do list[#list + 1] = sizes:c(x[2]) end
     local how = late[c.name] and not c.early and "_late" or ""
     if #between > 0 then
       how = "_with"
@@ -85,24 +94,34 @@ local function c_body(k, kernel_of, argument, late)
   return table.concat(lines, "\n"), numbers, math.max(events, 1)
 end
 
-local function python_body(k, module_of, late)
+local function python_body(k, sizes, module_of, late)
   local sp = k.plan
   local seq, offsets, shapes, lines = sp.sequence, sp.offsets, {}, {}
   local number, numbers = streams_of(sp)
   for _, t in ipairs(seq.tensors) do shapes[t.name] = t end
   local event, waited = {}, waited_for(sp)
   local function add(text) lines[#lines + 1] = "    " .. text end
-  local function value(a)
-    local shape = tuple(torch_shape(a.own))
+  local function sized_value(call, a)
+    local shape, first, same = sizes:own_shape(call, a.own), sizes:python(a.first), true
+    local of = sizes:shape(shapes[a.tensor])
+    for d, x in ipairs(shape) do same = same and of[d] and of[d]:text() == x:text() end
+    if not offsets[a.tensor] and same and #of == #shape and first == "0" then return python(a.tensor) end
+    return ("_part(%s, %s, %s)"):format(offsets[a.tensor] and ("temporaries[%d:TEMPORARIES].view(torch.%s)"):format(offsets[a.tensor],
+      core.torch_type(a.own.dtype)) or python(a.tensor), core.dtype_bits(a.own.dtype) == 4 and ("(%s) // 2"):format(first) or first,
+      sizes:torch_shape(a.own.dtype, shape))
+  end
+  local function value(call, a)
+    if #sizes.names > 0 then return sized_value(call, a) end
+    local shape, offset = tuple(torch_shape(a.own)), a.first:at{}
     if offsets[a.tensor] then
-      local at = offsets[a.tensor] + bytes_of(a.own.dtype, a.offset)
+      local at = offsets[a.tensor] + bytes_of(a.own.dtype, offset)
       local n = 1
       for _, size in ipairs(a.own.shape) do n = n * size end
       return ("temporaries[%d:%d].view(torch.%s).view(%s)"):format(at, at + bytes_of(a.own.dtype, n), core.torch_type(a.own.dtype), shape)
     end
     local t = shapes[a.tensor]
-    if a.offset == 0 and table.concat(t.shape, " ") == table.concat(a.own.shape, " ") then return python(a.tensor) end
-    return ("_part(%s, %d, %s)"):format(python(a.tensor), core.dtype_bits(a.own.dtype) == 4 and a.offset // 2 or a.offset, shape)
+    if offset == 0 and table.concat(t.shape, " ") == table.concat(a.own.shape, " ") then return python(a.tensor) end
+    return ("_part(%s, %d, %s)"):format(python(a.tensor), core.dtype_bits(a.own.dtype) == 4 and offset // 2 or offset, shape)
   end
   if numbers > 0 then
     add "streams = [torch.cuda.current_stream(device)] + _streams_of(device.index)"
@@ -111,10 +130,11 @@ local function python_body(k, module_of, late)
   end
   for _, c in ipairs(sp.calls) do
     local inputs, outs = {}, {}
-    for i, a in ipairs(arguments(seq, c.name, {"input"})) do inputs[i] = value(a) end
-    for i, a in ipairs(arguments(seq, c.name, {"output"})) do outs[i] = value(a) end
-    local call = ("%s.run(%s, out=(%s,)%s)"):format(module_of[c.name], table.concat(inputs, ", "), table.concat(outs, ", "),
-      late[c.name] and not c.early and ", early=False" or "")
+    for i, a in ipairs(arguments(seq, sizes, c.name, {"input"})) do inputs[i] = value(c.name, a) end
+    for i, a in ipairs(arguments(seq, sizes, c.name, {"output"})) do outs[i] = value(c.name, a) end
+    local launched = joined(sizes:launched(c.name), function(x) return ("%q: %s"):format(x[1], sizes:python(x[2])) end)
+    local call = ("%s.run(%s, out=(%s,)%s%s)"):format(module_of[c.name], table.concat(inputs, ", "), table.concat(outs, ", "),
+      launched ~= "" and (", sizes={%s}"):format(launched) or "", late[c.name] and not c.early and ", early=False" or "")
     if numbers == 0 then
       add(call)
     else

@@ -6,6 +6,7 @@ local draft = require "millrace.draft"
 local json = require "millrace.json"
 local loader = require "millrace.loader"
 local sequences = require "millrace.sequence"
+local launch_sizes = require "millrace.sequence_sizes"
 local mr = require "millrace"
 
 local commands = {}
@@ -104,6 +105,11 @@ function commands.predict(sp, path, text, o)
   else
     io.write(("%s: predicted %.4g ms, %.3g TFLOP/s, no kernel runs for %.2g %%; %s on %s\n"):format(path, tl.seconds * 1e3,
       tl.flops / tl.seconds / 1e12, 100 * tl.idle / tl.seconds, name_of(sp.sequence), sp.device.name))
+    for _, at in ipairs(launch_sizes.typical(sp.sequence)) do
+      local typical = sp:simulate{sizes = at}
+      io.write(("%s: predicted %.4g ms, %.3g TFLOP/s at %s\n"):format(path, typical.seconds * 1e3, typical.flops / typical.seconds / 1e12,
+        launch_sizes.at_text(at)))
+    end
   end
   return true
 end
@@ -125,6 +131,20 @@ local function at_sizes(sp, path, sizes)
   return other
 end
 
+-- What was asked for, in sizes that the sequence leaves to the launch, nil if none are, and in others.
+local function divided(seq, asked)
+  local any, launch, bind = launch_sizes.of(seq), {}, {}
+  for name, n in pairs(asked or {}) do
+    if any and any.largest[name] then launch[name] = n else bind[name] = n end
+  end
+  return next(launch) and launch, next(bind) and bind
+end
+
+-- The sizes at which kernels are compared: those that were asked for; else the largest and the typical ones. {} stands for the largest.
+local function compared(seq, asked)
+  return asked and {asked} or {{}, table.unpack(launch_sizes.typical(seq))}
+end
+
 local function flops_of(sp)
   local sum = 0
   for _, call in ipairs(sp.calls) do sum = sum + sp:plan_of(call.name).graph.flops end
@@ -132,7 +152,7 @@ local function flops_of(sp)
 end
 
 -- -> a table with status, of which "agrees" is good; "slow" and "no device": nothing is known of the outputs
-local function run_plan(sp, path, o)
+local function run_plan(sp, path, o, at)
   local asked = o.on or core.gpu_target(sp:plan_of(sp.calls[1].name))
   local attached, why = asked ~= "host" and core.attached(asked), nil
   if o.on and o.on ~= "host" and not attached then
@@ -146,7 +166,11 @@ local function run_plan(sp, path, o)
       .. "sizes is faster; --on host does it anyway"):format(path, flops_of(sp))}
   end
   local k = sp:compile{target = target}
-  local result = k:check{limit = o.limit}
+  local any, result = launch_sizes.of(sp.sequence), nil
+  for _, sizes in ipairs(compared(sp.sequence, at)) do
+    result = k:check{limit = o.limit, sizes = any and sizes}
+    if not result.ok then break end
+  end
   return {status = result.ok and "agrees" or "differs", target = target, check = result,
     benchmark = target ~= "host" and result.ok and k:bench() or nil}
 end
@@ -168,12 +192,12 @@ function commands.run(sp, path, text, o)
     return false
   end
   need_legal(sp, path, text)
-  local sizes = o.sizes_of[sp.sequence.name] or o.sizes
+  local at, sizes = divided(sp.sequence, o.sizes_of[sp.sequence.name] or o.sizes)
   if sizes then
     sp = at_sizes(sp, path, sizes)
     need_legal(sp, path, text)
   end
-  local r = run_plan(sp, path, o)
+  local r = run_plan(sp, path, o, at)
   if o.json then
     io.write(run_as_json(sp, path, r))
     return r.status == "agrees", r.error ~= nil

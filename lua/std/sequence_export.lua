@@ -6,17 +6,19 @@ local options = require "millrace.options"
 local calls_of = require "millrace.sequence_calls"
 local text = require "millrace.export_text"
 local fill, joined, of_role, identifier, python = text.fill, text.joined, text.of_role, text.identifier, text.python
+local export_sizes = require "millrace.export_sizes"
 local launch_sizes = require "millrace.sequence_sizes"
 local raise, show, expect = core.raise, core.show, core.expect
 
 -- The same as a package of a PyTorch operator (src/run/export_torch.h).
 local function torch_package(k, dir, words, kernels, names, all)
-  local tensors = {}
+  local tensors, sizes = {}, export_sizes.of(k.plan.sequence)
   for i, t in ipairs(all) do
-    tensors[i] = {name = python(t.name), type = core.torch_type(t.dtype), role = t.role, shape = text.torch_shape(t)}
+    tensors[i] = {name = python(t.name), type = core.torch_type(t.dtype), role = t.role, shape = text.torch_shape(t), size_of = sizes:size_of(t)}
   end
   return core.export_torch_sequence(dir, {name = words.NAME, about = ("sequence %s from a plan for %s"):format(words.SEQUENCE, words.DEVICE),
-    header = fill("sequence.h", words), launcher = fill("sequence.c", words), temporaries = math.tointeger(words.BYTES)}, kernels, names, tensors)
+    header = fill("sequence.h", words), launcher = fill("sequence.c", words), temporaries = math.tointeger(words.BYTES)}, kernels, names, tensors,
+    sizes:ranges())
 end
 
 -- sk:export(dir[, {name=, torch=, others={sk, ...}}]) -> the paths written. torch: true: a package of a PyTorch operator. others: of the same
@@ -35,9 +37,6 @@ local function export(k, dir, given)
   if o.torch and o.others then raise "export: an operator has the sizes of one compiled sequence, so others= does not go with torch=true" end
   if k.target == "host" then
     raise "export: a sequence is exported for a GPU; its kernels for the CPU are exported one by one, k.kernels[1]:export(dir)"
-  end
-  if launch_sizes.of(seq) then
-    raise(("export: sequence '%s' is for %s; it is exported at numbers: bind it to these, and give others={...}"):format(seq.name, launch_sizes.text(seq)))
   end
   local name = identifier(o.name or seq.name)
   if not name:find "^[%a_]" then raise(("export: %s cannot be the name of a module"):format(show(name))) end
@@ -58,18 +57,19 @@ local function export(k, dir, given)
     end
     kernel_of[call], late[call] = made[kernel], core.exported_early(kernel)
   end
-  local tensors, tl = seq.tensors, sp:simulate()
+  local tensors, tl, sizes = seq.tensors, sp:simulate(), export_sizes.of(seq)
   local given_tensors, all = of_role(tensors, "input", "state"), of_role(tensors, "input", "state", "output")
   local argument = {}
   for i, t in ipairs(all) do argument[t.name] = i - 1 end
-  local calls, streams, events = calls_of.c(k, kernel_of, argument, late)
+  local calls, streams, events = calls_of.c(k, sizes, kernel_of, argument, late)
   local hip = k.target == "hip"
   local function tuples(list)
     return joined(list, function(t)
-      return ("(%q, %s, torch.%s),"):format(t.name, text.tuple(text.torch_shape(t)), core.torch_type(t.dtype))
+      return ("(%q, %s, torch.%s),"):format(t.name, sizes:shape_words(t), core.torch_type(t.dtype))
     end, " ")
   end
   local function parameter(t) return ("	%svoid *d_%s"):format(t.role == "input" and "const " or "", identifier(t.name)) end
+  local last = joined(sizes.names, function(x) return ",\n	int size_" .. identifier(x) end, "")
   local words = {
     NAME = name, SEQUENCE = seq.name, DEVICE = sp.device.name, BYTES = ("%d"):format(math.max(sp.arena_bytes, 256)),
     TORCH = o.torch == true, FORKED = streams > 0, LINEAR = streams == 0, CUDA = not hip, HIP = hip,
@@ -78,10 +78,10 @@ local function export(k, dir, given)
     INCLUDES = joined(kernels, function(x) return ("#include \"%s.h\""):format(x) end, "\n"),
     ARGUMENTS = joined(all, function(t)
       return ("	%svoid *d_%s,		/* %s, %s */"):format(t.role == "input" and "const " or "", identifier(t.name), t.role, ("%s {%s}"):format(
-        t.dtype, table.concat(t.shape, ", ")))
+        t.dtype, table.concat(launch_sizes.shape(seq, t), ", ")))
     end, "\n"),
-    PARAMETERLIST = joined(all, parameter, ",\n") .. ",", LASTPARAMETERS = joined(all, parameter, ",\n") .. ")",
-    LASTARGUMENTS = joined(all, parameter, ",\n") .. ");",
+    PARAMETERLIST = joined(all, parameter, ",\n") .. ",", LASTPARAMETERS = joined(all, parameter, ",\n") .. last .. ")",
+    LASTARGUMENTS = joined(all, parameter, ",\n") .. last .. ");",
     ARGUMENTNAMES = joined(all, function(t) return ("%q"):format(t.name) end),
     ARGUMENTLIST = joined(all, function(t) return "d_" .. identifier(t.name) end),
     LOADS = joined(kernels, function(x)
@@ -96,8 +96,9 @@ local function export(k, dir, given)
     MODULES = joined(kernels, function(x) return x .. "," end, " "),
     FLOPS = ("%d"):format(tl.flops // 1 | 0), ACCESSED = ("%d"):format(tl.bytes // 1 | 0),
     INPUTS = tuples(of_role(tensors, "input")), STATES = tuples(of_role(tensors, "state")), OUTPUTS = tuples(of_role(tensors, "output")),
-    CALLS = calls, BODY = calls_of.python(k, kernel_of, late),
+    CALLS = calls, BODY = calls_of.python(k, sizes, kernel_of, late),
   }
+  for word, x in pairs(sizes:words(given_tensors, all, kernel_of)) do words[word] = x end
   if o.torch then return torch_package(k, dir, words, built, kernels, all) end
   local outs = of_role(tensors, "output")
   words.OUTS = #outs > 0 and ("    %s, = out"):format(joined(outs, function(t) return python(t.name) end)) or ""

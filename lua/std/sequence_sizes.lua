@@ -203,7 +203,7 @@ function building:finish(bound)
   end
   for _, name in ipairs(names) do
     self.offsets[name] = {}
-    for own in pairs(self.samples[self.corners].calls[name].args) do
+    for _, own in ipairs(draft.keys(self.samples[self.corners].calls[name].args)) do
       self.offsets[name][own] = self:terms(("bind: the first element of '%s' of call '%s'"):format(own, name),
         function(s) return s.calls[name].args[own].offset end)
     end
@@ -251,6 +251,12 @@ function sizes.of(seq) return info[seq] end
 local function range_text(b, name)
   return ("%s up to %d%s"):format(name, b.largest[name], b.multiples[name] > 1 and (" in steps of %d"):format(b.multiples[name]) or "")
 end
+
+-- "b=2, m=512"
+sizes.at_text = size_text
+
+-- Sizes at which the sequence is typically run: a list of {m=512}, empty if it leaves none to the launch.
+function sizes.typical(seq) return info[seq] and info[seq].typical or {} end
 
 -- Of all: "any m up to 4096 in steps of 8"; "" if no size is left to the launch.
 function sizes.text(seq)

@@ -50,8 +50,14 @@ struct export_torch_sequence {
 		enum export_torch_role { EXPORT_INPUT, EXPORT_STATE, EXPORT_OUTPUT } role;
 		int rank;
 		int64_t shape[RANK_MAX];
+		int size_of[RANK_MAX];	/* by dimension: the number of the size that it is; NONE: it is shape[d] */
 	} *tensors;			/* as the launcher takes them */
 	int ntensors;
+	const struct export_torch_size {	/* that a launch gives: 1 to max, a multiple of `multiple` */
+		const char *name;
+		int64_t max, multiple;
+	} *sizes;			/* ... behind them */
+	int nsizes;
 	int64_t temporaries;		/* bytes */
 };
 NODISCARD enum err_code export_gpu_torch_sequence(const struct export_torch_sequence *x, struct arena *a,

@@ -589,9 +589,11 @@ enum err_code export_gpu_torch_sequence(const struct export_torch_sequence *x, s
 		struct torch_tensor made = { .name = t->name, .role = roles[t->role], .type = t->type, .rank = t->rank };
 
 		for (int d = 0; d < t->rank; d++)
-			made.dims[d] = (struct torch_dimension){ t->shape[d], NONE };
+			made.dims[d] = (struct torch_dimension){ t->shape[d], t->size_of[d] };
 		VEC_PUSH(a, &op.tensors, made);
 	}
+	for (int i = 0; i < x->nsizes; i++)
+		VEC_PUSH(a, &op.sizes, ((struct torch_size){ x->sizes[i].name, x->sizes[i].max, x->sizes[i].multiple }));
 	VEC_PUSH(a, &op.temporaries, (struct torch_temporary){ .known = x->temporaries });
 	return export_torch(&op, NULL, a, out, e);
 }

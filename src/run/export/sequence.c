@@ -72,11 +72,13 @@ static int find_driver(int graphs)
 /* ---- what each device has ------------------------------------------------------- */
 
 enum { DEVICES = 64, STREAMS = @STREAMS@, EVENTS = @EVENTS@, ARGUMENTS = @NARGUMENTS@, GRAPHS = 8 };
+@?ANY@enum { SIZES = @NSIZES@ };
 
 /* A graph of all launches. */
 struct graph {
 	void *exec;			/* NULL: none */
 	const void *at[ARGUMENTS + 1];	/* addresses of the tensors and of the temporaries that it has */
+@?ANY@	int sizes[SIZES];
 	unsigned long used;		/* when it was launched last, by own.launches */
 };
 
@@ -134,12 +136,49 @@ void @NAME@_unload(int device)
 
 /* ---- launching ------------------------------------------------------------------ */
 
-/* s: streams, of which the first is not used; e: events; a: tensors; t: temporaries. */
-static int launch_all(void *s0, void *const *s, void *const *e, const void *const *a, char *t)
+@?ANY@static int check_sizes(const int *z)
+@?ANY@{
+@?ANY@	static const struct {
+@?ANY@		const char *name;
+@?ANY@		int max, multiple;
+@?ANY@	} ranges[SIZES] = { @RANGES@ };
+@?ANY@	char text[160];
+@?ANY@
+@?ANY@	for (int i = 0; i < SIZES; i++) {
+@?ANY@		if (z[i] >= 1 && z[i] <= ranges[i].max && z[i] % ranges[i].multiple == 0)
+@?ANY@			continue;
+@?ANY@		snprintf(text, sizeof(text), " is %d; it is to be from 1 to %d, and a multiple of %d", z[i], ranges[i].max,
+@?ANY@			ranges[i].multiple);
+@?ANY@		return failed(-1, ranges[i].name, text);
+@?ANY@	}
+@?ANY@	return 0;
+@?ANY@}
+@?ANY@
+@?ANY@/* Lists of tiles, which launches may not make that are captured. */
+@?ANY@static int prepare(const int *z)
+@?ANY@{
+@?ANY@	int code = 0;
+@?ANY@
+@?ANY@	(void)z;
+@PREPARES@
+@?ANY@	return code;
+@?ANY@}
+@?ANY@
+@?ANY@int @NAME@_prepare(@PREPAREPARAMETERS@)
+@?ANY@{
+@?ANY@	const int z[SIZES] = { @SIZELIST@ };
+@?ANY@	int code = check_sizes(z);
+@?ANY@
+@?ANY@	return code ? code : prepare(z);
+@?ANY@}
+@?ANY@
+/* s: streams, of which the first is not used; e: events; a: tensors; t: temporaries@ZNOTE@. */
+static int launch_all(void *s0, void *const *s, void *const *e, const void *const *a, char *t@ZPARAMETER@)
 {
 	int code = 0;
 
 	(void)s, (void)e, (void)t;
+@?ANY@	(void)z;
 @CALLS@
 	return code;
 }
@@ -172,19 +211,21 @@ static struct own *take_own(void)
 
 int @NAME@_launch(struct CUstream_st *stream,
 @PARAMETERLIST@
-	void *temporaries)
+	void *temporaries@SIZEPARAMETERS@)
 {
 	const void *const at[ARGUMENTS + 1] = { @ARGUMENTLIST@, temporaries };
 @?FORKED@	struct own *o;
+@?ANY@	const int z[SIZES] = { @SIZELIST@ };
 	int code = check_addresses(at);
 
+@?ANY@	code = code ? code : check_sizes(z);
 	if (code)
 		return code;
-@?LINEAR@	return launch_all(stream, NULL, NULL, at, temporaries);
+@?LINEAR@	return launch_all(stream, NULL, NULL, at, temporaries@ZTOO@);
 @?FORKED@	o = take_own();
 @?FORKED@	if (!o)
 @?FORKED@		return -1;
-@?FORKED@	code = launch_all(stream, o->streams, o->events, at, temporaries);
+@?FORKED@	code = launch_all(stream, o->streams, o->events, at, temporaries@ZTOO@);
 @?FORKED@	atomic_flag_clear(&in_use);
 @?FORKED@	return code;
 }
@@ -193,31 +234,40 @@ int @NAME@_launch(struct CUstream_st *stream,
 @?TORCH@@LASTPARAMETERS@
 @?TORCH@{
 @?TORCH@	(void)early;
-@?TORCH@	return @NAME@_launch(stream, @ARGUMENTLIST@, temporaries[0]);
+@?TORCH@	return @NAME@_launch(stream, @ARGUMENTLIST@, temporaries[0]@SIZEARGUMENTS@);
 @?TORCH@}
 @?TORCH@
 /* ---- launching a graph ---------------------------------------------------------- */
 
-static int capture(struct own *o, const void *const *at, void **graph)
+static int capture(struct own *o, const void *const *at, void **graph@ZPARAMETER@)
 {
 	int code = of_driver(begin_capture(o->streams[0], 1), "cuStreamBeginCapture_v2"), ended;
 
 	if (code)
 		return code;
-	code = launch_all(o->streams[0], o->streams, o->events, at, (char *)(uintptr_t)at[ARGUMENTS]);
+	code = launch_all(o->streams[0], o->streams, o->events, at, (char *)(uintptr_t)at[ARGUMENTS]@ZTOO@);
 	ended = end_capture(o->streams[0], graph);
 	return code ? code : of_driver(ended, "cuStreamEndCapture");
 }
 
-/* Let g have these addresses. An update costs the host less than to instantiate another one; a driver may refuse it. */
-static int set_graph(struct own *o, struct graph *g, const void *const *at)
+/* Does g have these addresses@ANDSIZES@? */
+static int has(const struct graph *g, const void *const *at@ZPARAMETER@)
+{
+@?FIXED@	return g->exec && !memcmp(g->at, at, sizeof(g->at));
+@?ANY@	return g->exec && !memcmp(g->at, at, sizeof(g->at)) && !memcmp(g->sizes, z, sizeof(g->sizes));
+}
+
+/* Let g have these addresses@ANDSIZES@. An update costs the host less than to instantiate another one; a driver may refuse it. */
+static int set_graph(struct own *o, struct graph *g, const void *const *at@ZPARAMETER@)
 {
 @?CUDA@	uint64_t info[8];		/* CUgraphExecUpdateResultInfo */
 @?HIP@	void *node;
 @?HIP@	int why;
 	void *graph = NULL;
-	int code = capture(o, at, &graph);
+@?FIXED@	int code = capture(o, at, &graph);
+@?ANY@	int code = prepare(z);
 
+@?ANY@	code = code ? code : capture(o, at, &graph, z);
 @?CUDA@	if (!code && g->exec && update(g->exec, graph, info)) {
 @?HIP@	if (!code && g->exec && update(g->exec, graph, &node, &why)) {
 		destroy_exec(g->exec);
@@ -229,18 +279,20 @@ static int set_graph(struct own *o, struct graph *g, const void *const *at)
 		destroy_graph(graph);
 	if (!code)
 		memcpy(g->at, at, sizeof(g->at));
+@?ANY@	if (!code)
+@?ANY@		memcpy(g->sizes, z, sizeof(g->sizes));
 	return code;
 }
 
-/* The graph with these addresses; else one that is not in use, or that was not used for the longest time. */
-static struct graph *find_graph(struct own *o, const void *const *at)
+/* The graph with these addresses@ANDSIZES@; else one that is not in use, or that was not used for the longest time. */
+static struct graph *find_graph(struct own *o, const void *const *at@ZPARAMETER@)
 {
 	struct graph *best = o->graphs;
 
 	for (int i = 0; i < GRAPHS; i++) {
 		struct graph *g = &o->graphs[i];
 
-		if (g->exec && !memcmp(g->at, at, sizeof(g->at)))
+		if (has(g, at@ZTOO@))
 			return g;
 		if (best->exec && (!g->exec || g->used < best->used))
 			best = g;
@@ -250,22 +302,24 @@ static struct graph *find_graph(struct own *o, const void *const *at)
 
 int @NAME@_graph_launch(struct CUstream_st *stream,
 @PARAMETERLIST@
-	void *temporaries)
+	void *temporaries@SIZEPARAMETERS@)
 {
 	const void *const at[ARGUMENTS + 1] = { @ARGUMENTLIST@, temporaries };
+@?ANY@	const int z[SIZES] = { @SIZELIST@ };
 	int code = check_addresses(at);
 	struct graph *g;
 	struct own *o;
 
+@?ANY@	code = code ? code : check_sizes(z);
 	if (code)
 		return code;
 	o = take_own();
 	if (!o)
 		return -1;
 	code = launch_graph ? 0 : find_driver(1);
-	g = find_graph(o, at);
-	if (!code && (!g->exec || memcmp(g->at, at, sizeof(g->at))))
-		code = set_graph(o, g, at);
+	g = find_graph(o, at@ZTOO@);
+	if (!code && !has(g, at@ZTOO@))
+		code = set_graph(o, g, at@ZTOO@);
 	g->used = ++o->launches;
 	code = code ? code : of_driver(launch_graph(g->exec, stream), "cuGraphLaunch");
 	atomic_flag_clear(&in_use);
