@@ -4,7 +4,7 @@
 
 #include "tile/coverage.h"
 
-/* The builder that lua/std/tile.lua calls. Errors of the user are found there and in the core; here it is only
+/* The builder that lua/std/tile*.lua call. Errors of the user are found there and in the core; here it is only
  * checked that ids are in range. */
 
 #define BUILDER_CLASS "millrace.builder"

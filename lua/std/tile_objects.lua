@@ -63,6 +63,9 @@ function objects.class(kind, name, methods, meta)
   metatables[kind] = meta
 end
 
+-- Is it the same value? nan is nan.
+function objects.same(x, y) return rawequal(x, y) or x ~= x and y ~= y end
+
 function objects.new(kind, object) return setmetatable(object, metatables[kind]) end
 
 return objects
