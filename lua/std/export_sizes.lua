@@ -111,13 +111,13 @@ function export_sizes:source(name, tensors)
 end
 
 -- Words of the templates, which are "" if no size is left to the launch. given: the tensors that a caller gives; all: outputs, too; kernel_of:
--- by call.
+-- the name of its kernel by call, {} if no words of kernels are wanted.
 function export_sizes:words(given, all, kernel_of)
   local any, names = #self.names > 0, self.names
   local function list(f, separator) return joined(names, f, separator) end
   local function if_any(x) return any and x or "" end
-  local prepares, known = {}, {}
-  for _, call in ipairs(core.sequence_call_names(self.seq)) do
+  local prepares, known, calls = {}, {}, next(kernel_of) and core.sequence_call_names(self.seq) or {}
+  for _, call in ipairs(calls) do
     local sizes = joined(self:launched(call), function(x) return self:c(x[2]) end)
     local line = ("	code = code ? code : of_kernel(%s_prepare(%s), %s_error());"):format(kernel_of[call], sizes, kernel_of[call])
     if sizes ~= "" and not known[line] then
@@ -126,7 +126,7 @@ function export_sizes:words(given, all, kernel_of)
     end
   end
   local loads, done = {}, {}
-  for _, call in ipairs(core.sequence_call_names(self.seq)) do
+  for _, call in ipairs(calls) do
     local sizes = joined(self:launched(call), function(x) return ("%q: %s"):format(x[1], self:python(x[2])) end)
     local line = ("        %s.load(device, {%s})"):format(kernel_of[call], sizes)
     if sizes ~= "" and not done[line] then
@@ -135,7 +135,7 @@ function export_sizes:words(given, all, kernel_of)
     end
   end
   local in_order = {}
-  for _, call in ipairs(core.sequence_call_names(self.seq)) do
+  for _, call in ipairs(calls) do
     if not in_order[kernel_of[call]] then
       in_order[kernel_of[call]] = true
       in_order[#in_order + 1] = ("    %s.load(device)"):format(kernel_of[call])

@@ -78,7 +78,7 @@ mr.examples = setmetatable({}, {
 ---- other modules --------------------------------------------------------------------------------
 
 local made = setmetatable({}, {__mode = "k"})           -- {name or path, changes} of devices that have them
-for _, part in ipairs{"devices", "plan", "edit", "problems", "kernel", "sequence_plan", "sequence_run", "sequence_show", "trace", "compare", "blame", "pictures", "lesson", "show"} do
+for _, part in ipairs{"devices", "plan", "edit", "problems", "kernel", "sequence_plan", "sequence_run", "sequence_ranges", "sequence_show", "trace", "compare", "blame", "pictures", "lesson", "show"} do
   for name, f in pairs(require("millrace." .. part)(mr, made)) do mr[name] = f end
 end
 

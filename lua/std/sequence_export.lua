@@ -42,7 +42,7 @@ local function export(k, dir, given)
   if not name:find "^[%a_]" then raise(("export: %s cannot be the name of a module"):format(show(name))) end
   if o.others then
     expect(type(o.others) == "table" and #o.others > 0, "export: others", "list of compiled sequences", o.others)
-    return require("millrace.sequence_table")({k, table.unpack(o.others)}, dir, name, export)
+    return require("millrace.sequence_table").sizes({k, table.unpack(o.others)}, dir, name, export)
   end
   local paths, made, kernel_of, kernels, late, built = {}, {}, {}, {}, {}, {}
   for i, call in ipairs(core.sequence_call_names(seq)) do
@@ -109,4 +109,15 @@ local function export(k, dir, given)
   return paths
 end
 
-return {export = export}
+-- k:export(dir[, {name=}]) of the compiled ranges of a sequence -> the paths written
+local function export_ranges(k, dir, given)
+  expect(type(k) == "table" and rawget(k, "ranges") ~= nil, "export", "compiled ranges of a sequence", k)
+  local o = options.check(given, "export", {"name"})
+  expect(type(dir) == "string" and dir ~= "", "export", "folder", dir)
+  expect(o.name == nil or type(o.name) == "string", "export: name", "name", o.name)
+  local name = identifier(o.name or k.ranges.sequence.name)
+  if not name:find "^[%a_]" then raise(("export: %s cannot be the name of a module"):format(show(name))) end
+  return require("millrace.sequence_table").ranges(k, dir, name, export)
+end
+
+return {export = export, export_ranges = export_ranges}

@@ -248,7 +248,7 @@ end
 function sizes.of(seq) return info[seq] end
 
 -- "m up to 4096 in steps of 8", of one size
-local function range_text(b, name)
+function sizes.range_text(b, name)
   return ("%s up to %d%s"):format(name, b.largest[name], b.multiples[name] > 1 and (" in steps of %d"):format(b.multiples[name]) or "")
 end
 
@@ -261,7 +261,7 @@ function sizes.typical(seq) return info[seq] and info[seq].typical or {} end
 -- Of all: "any m up to 4096 in steps of 8"; "" if no size is left to the launch.
 function sizes.text(seq)
   local b, list = info[seq], {}
-  for i, name in ipairs(b and b.names or {}) do list[i] = range_text(b, name) end
+  for i, name in ipairs(b and b.names or {}) do list[i] = sizes.range_text(b, name) end
   return #list > 0 and "any " .. table.concat(list, ", ") or ""
 end
 
@@ -275,7 +275,7 @@ local function complete(b, given, what)
     end
     local x = core.integer(n)
     if not x or x < 1 or x > b.largest[name] or x % b.multiples[name] ~= 0 then
-      raise(("%s: size '%s' is %s; the sequence is for %s"):format(what, name, x and ("%d"):format(x) or show(n), range_text(b, name)))
+      raise(("%s: size '%s' is %s; the sequence is for %s"):format(what, name, x and ("%d"):format(x) or show(n), sizes.range_text(b, name)))
     end
     at[name] = x
   end

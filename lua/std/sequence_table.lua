@@ -1,7 +1,8 @@
--- sequence_table.lua - compiled sequences of several sizes as one launcher in C and one module for torch, which choose among them by the
--- sizes that a call gives.
+-- sequence_table.lua - compiled sequences of several sizes, or of ranges of a size, as one launcher in C and one module for torch, which choose
+-- among them by the sizes that a call gives.
 
 local core = require "millrace.core"
+local export_sizes = require "millrace.export_sizes"
 local text = require "millrace.export_text"
 local sequences = require "millrace.sequence"
 local fill, joined, of_role, identifier, python = text.fill, text.joined, text.of_role, text.identifier, text.python
@@ -41,8 +42,18 @@ local function differing(kernels)
   return names, values
 end
 
+-- Parameters in C of tensors; end_of(t): what follows each.
+local function parameters(tensors, end_of)
+  return joined(tensors, function(t)
+    return ("	%svoid *d_%s,%s"):format(t.role == "input" and "const " or "", identifier(t.name), end_of(t))
+  end, "\n")
+end
+
+local function role_comment(t) return ("		/* %s */"):format(t.role) end
+local function nothing() return "" end
+
 -- Write compiled sequences of one function, which differ in sizes. export: of sequence_export, for each of them.
-return function(kernels, dir, name, export)
+local function write_sizes(kernels, dir, name, export)
   for _, k in ipairs(kernels) do expect(getmetatable(k) == getmetatable(kernels[1]), "export: others", "compiled sequence", k) end
   local sizes, values = differing(kernels)
   local paths, parts, shapes = {}, {}, {}
@@ -83,16 +94,11 @@ return function(kernels, dir, name, export)
         joined(all, function(t) return "d_" .. identifier(t.name) end), p.name)
     end)
   end
-  local function parameters(end_of)
-    return joined(all, function(t)
-      return ("	%svoid *d_%s,%s"):format(t.role == "input" and "const " or "", identifier(t.name), end_of(t))
-    end, "\n")
-  end
   local words = {
     NAME = name, SEQUENCE = seq.name, DEVICE = first.plan.device.name, HIP = first.target == "hip",
     ONE = #sizes == 1, SIZES = joined(parts, said), SORTED = joined(parts, function(p) return ("%d"):format(p.values[1]) end),
     SIZEPARAMETERS = joined(sizes, function(x) return "int size_" .. identifier(x) end),
-    ARGUMENTS = parameters(function(t) return ("		/* %s */"):format(t.role) end), PARAMETERLIST = parameters(function() return "" end),
+    ARGUMENTS = parameters(all, role_comment), PARAMETERLIST = parameters(all, nothing),
     INCLUDES = each(function(p) return ("#include \"%s.h\""):format(p.name) end),
     LOADS = each(function(p) return ("	code = code ? code : of_one(%s_load(device), %s_error());"):format(p.name, p.name) end),
     BYTES = each(function(p) return ("	if (%s)\n		return %s_TEMPORARIES;"):format(is(p), p.name) end),
@@ -113,3 +119,51 @@ return function(kernels, dir, name, export)
   table.sort(paths)
   return paths
 end
+
+-- Write the kernels of ranges of a size (sequence_ranges.lua), k:export of them. export: of sequence_export, for each range.
+local function write_ranges(k, dir, name, export)
+  local r, paths, parts, bytes = k.ranges, {}, {}, 256
+  for i, row in ipairs(r.rows) do
+    parts[i] = {name = ("%s_to%d"):format(name, row.to), to = row.to, from = row.from}
+    for _, path in ipairs(export(k.kernels[i], dir, {name = parts[i].name})) do paths[#paths + 1] = path end
+    bytes = math.max(bytes, row.plan.arena_bytes)
+  end
+  local seq, last = r.sequence, parts[#parts].name
+  local all, given = of_role(seq.tensors, "input", "state", "output"), of_role(seq.tensors, "input", "state")
+  local sizes, size = export_sizes.of(seq), "size_" .. identifier(r.size)
+  local function each(f) return joined(parts, f, "\n") end
+  -- A statement for each range; of the last without a condition, as the size was checked.
+  local function chosen(f)
+    return each(function(p) return p.name == last and "	" .. f(p) or ("	if (%s <= %d)\n		%s"):format(size, p.to, f(p)) end)
+  end
+  local function launches(how)
+    return chosen(function(p)
+      return ("return of_one(%s_%s(stream, %s, temporaries, %s),\n			%s_error());"):format(p.name, how,
+        joined(all, function(t) return "d_" .. identifier(t.name) end), size, p.name)
+    end)
+  end
+  local own = sizes:words(given, all, {})
+  local words = {
+    NAME = name, SEQUENCE = seq.name, DEVICE = r.device.name, HIP = k.target == "hip", SIZE = size, SIZENAME = r.size, LAST = last,
+    MOST = ("%d"):format(r.rows[#r.rows].to), MULTIPLE = ("%d"):format(sizes.any.multiples[r.size]), BYTES = ("%d"):format(bytes),
+    RANGETEXT = joined(parts, function(p) return ("%d to %d"):format(p.from, p.to) end),
+    ARGUMENTS = parameters(all, role_comment), PARAMETERLIST = parameters(all, nothing),
+    INCLUDES = each(function(p) return ("#include \"%s.h\""):format(p.name) end),
+    LOADS = each(function(p) return ("	code = code ? code : of_one(%s_load(device), %s_error());"):format(p.name, p.name) end),
+    TEMPORARIES = chosen(function(p) return ("return %s_TEMPORARIES;"):format(p.name) end),
+    PREPARES = chosen(function(p) return ("return of_one(%s_prepare(%s), %s_error());"):format(p.name, size, p.name) end),
+    LAUNCHES = launches "launch", GRAPHS = launches "graph_launch",
+    UNLOADS = each(function(p) return ("	%s_unload(device);"):format(p.name) end),
+    RESULTS = joined(of_role(seq.tensors, "output"), function(t) return python(t.name) end),
+    PARAMETERS = joined(given, function(t) return python(t.name) end),
+    IMPORTS = each(function(p) return "import " .. p.name end),
+    RANGES = joined(parts, function(p) return ("(%d, %s),"):format(p.to, p.name) end, " "), SIZEVALUE = own.SIZEVALUES,
+  }
+  for _, ending in ipairs{"h", "c", "py"} do
+    text.write(dir, name .. "." .. ending, fill("sequence_ranges." .. ending, words), paths)
+  end
+  table.sort(paths)
+  return paths
+end
+
+return {sizes = write_sizes, ranges = write_ranges}

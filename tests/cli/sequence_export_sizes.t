@@ -205,4 +205,101 @@ t_like 'not with a multiple of one' "$(cat "$T/out")" "export: size 1 of 'y' is 
 for c in two two_a; do t_cmd "$c.c compiles" 0 $cc $warn -c -o "$T/x.o" "$T/torch/two/$c.c"; done
 t_like 'the operator knows the range' "$(cat "$T/torch/two/operators.c")" '\{ "m", 256, 8, false \}'
 t_like 'and gives the size of a call' "$(cat "$T/torch/two/operators.c")" 'two_launch_with\(1, between, stream, at\[0\], at\[1\], at\[2\], sizes\[0\]\);'
+
+# ---- ranges of a size ----------------------------------------------------------------------
+
+cat >"$T/ranges.lua" <<'E'
+-- ranges.lua DIR: two products, with tiles of 16 rows up to a size and of 64 rows from there on. Prints the ranges and what each needs.
+local dir = ...
+local gemm, device = mr.examples.gemm, mr.device("h200", {eus = 8})
+local seq = mr.sequence("rows", function(s)
+  local m = s:sizes("m")
+  local x, w = s:input("x", {m, 64}), s:input("w", {2, 64, 64})
+  local t, y = s:temp("t", {m, 64}), s:output("y", {m, 64})
+  s:call("a", gemm{m = m, n = 64, k = 64}, {A = x, B = w:rows(0, 1), C = t})
+  s:call("b", gemm{m = m, n = 64, k = 64}, {A = t, B = w:rows(1, 1), C = y})
+end){m = mr.any{max = 512, multiple = 8}}
+local function with_tile(m)
+  local sp, plan = mr.sequence_plan(seq, device), mr.plan(seq:program "a":graph{tile = {m = m, n = 64, k = 64}}, device)
+  for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+  plan:fill_waits()
+  sp:use("a", plan)
+  sp:use("b", plan)
+  sp:arena()
+  return sp
+end
+local r = seq:ranges(device, {plans = {with_tile(16), with_tile(64)}, loss = 0, at_most = 2})
+local k = r:compile{target = "cuda"}
+local function refused(part, ...)
+  local good, why = pcall(k.export, k, ...)
+  assert(not good and tostring(why):find(part, 1, true), why)
+end
+refused("export: folder expected", 1)
+refused("unknown option 'torch'", dir, {torch = true})
+refused("cannot be the name of a module", dir, {name = "1"})
+k:export(dir)
+for _, row in ipairs(r.rows) do print(row.from, row.to, row.plan:plan_of "a".tile.m, math.max(row.plan.arena_bytes, 256)) end
+E
+t_cmd 'ranges are exported' 0 "$MILLRACE" "$T/ranges.lua" "$T/rows"
+{ read -r _ first tile1 bytes1; read -r next last tile2 bytes2; } <"$T/out"
+t_is 'there are two, each with a tile' "$last $tile1 $tile2 $((next - first))" '512 16 64 8'
+cat >"$T/rows.c" <<'E'
+#include <stdio.h>
+#include <stdlib.h>
+#include "rows.h"
+
+#define AT(i) ((void *)((i) * 0x100000L))
+
+/* launch|graph|prepare M ... */
+int main(int argc, char **argv)
+{
+	if (rows_load(0)) {
+		printf("%s\n", rows_error());
+		return 1;
+	}
+	for (int i = 2; i < argc; i++) {
+		int m = atoi(argv[i]), code = argv[1][0] == 'p' ? rows_prepare(m) :
+			(argv[1][0] == 'g' ? rows_graph_launch : rows_launch)((void *)0x77L, AT(1), AT(2), AT(3), AT(4), m);
+
+		printf("%d %d%s%s\n", (int)rows_temporaries(m), code, code ? " " : "", code ? rows_error() : "");
+	}
+	printf("%d\n", (int)rows_TEMPORARIES);
+	rows_unload(0);
+	return 0;
+}
+E
+t_ok 'the launcher links' $cc $warn -I"$T/rows" -o "$T/rows_main" "$T/rows.c" "$T"/rows/*.c -ldl
+echo 'gemm_main=pppppi' >"$dir/kinds"
+# How many blocks each launch of a log has; and of a launch of m rows with a tile of so many rows, two of them, on 8 EUs.
+blocks() { launches "$1" | sed 's/.* grid \([0-9]*\) .*/\1/' | tr '\n' ' '; }
+least() { n=$((($1 + $2 - 1) / $2)); [ $n -le 8 ] || n=8; printf '%d %d ' $n $n; }
+t_cmd 'it runs' 0 on_recorder "$T/log" "$T/rows_main" launch 8 "$first" "$next" 512
+t_is 'with the temporaries of the range' "$(cat "$T/out")" "$(printf '%d 0\n%d 0\n%d 0\n%d 0\n%d' $bytes1 $bytes1 $bytes2 $bytes2 $bytes2)"
+t_is 'and its kernels' "$(blocks "$T/log")" "$(least 8 16; least $first 16; least $next 64; least 512 64)"
+t_like 'nothing is left' "$(tail -1 "$T/log")" '^released: 0 contexts, 0 modules left$'
+t_cmd 'as graphs' 0 on_recorder "$T/log" "$T/rows_main" graph "$first" "$next" "$first"
+t_is 'which each range keeps' "$(grep -cE '^capture' "$T/log") $(blocks "$T/log")" "2 $(least $first 16; least $next 64)"
+t_cmd 'sizes are prepared' 0 on_recorder "$T/log" "$T/rows_main" prepare 8 512
+for how in launch graph prepare; do
+	t_cmd "wrong sizes are refused by $how" 0 on_recorder "$T/log" "$T/rows_main" $how 520 12 0
+	t_is 'with the reason' "$(head -3 "$T/out")" "$(for m in 520 12 0; do echo "0 -1 rows: m is $m; it is to be from 1 to 512, and a multiple of 8"; done)"
+done
+if [ "$python" ]; then
+	t_cmd 'the module runs' 0 on_recorder "$T/log" env PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="tests/fake:$T/rows" "$python" -c "
+from modules import refused
+import torch, rows
+def tensor(m, at): return torch.Tensor((m, 64), torch.bfloat16, at)
+w = torch.Tensor((2, 64, 64), torch.bfloat16, 0x200000)
+assert [n for n, _ in rows.RANGES] == [$first, 512] and rows.SIZES == (('m', 512, 8),) and rows.TEMPORARIES == $bytes2
+rows.load()
+for m in 8, $first, $next, 512:
+    rows.load(sizes={'m': m})
+    y = tensor(m, 0x300000)
+    assert rows.run(tensor(m, 0x100000), w, out=y, temporaries=torch.Tensor((rows.TEMPORARIES,), torch.uint8, 0x400000)) is y
+for m in 520, 12:
+    refused(ValueError, f'm is {m}; it must be from 1 to 512, and a multiple of 8', rows.run, tensor(m, 0x100000), w)
+refused(ValueError, 'x must be a tensor with more than 0 dimensions', rows.run, 1, w)
+"
+	t_is 'with the kernels of the range' "$(blocks "$T/log")" "$(least 8 16; least $first 16; least $next 64; least 512 64)"
+fi
 t_done
