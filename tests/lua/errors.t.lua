@@ -374,6 +374,10 @@ local examples <const> = {
   qkv_rope_step = {{b = 4, k = 16, hq = 2, hkv = 1}, "d", "nmax", "page", "pages", "eps", "sums", "dtype", "table"},
   rmsnorm_swiglu = {{m = 16, n = 16, k = 16}, "norm", "eps", "sums", "dtype"},
   rmsnorm_gemm = {{m = 16, n = 16, k = 16}, "gain", "eps", "dtype", "out"},
+  rmsnorm = {{m = 16, n = 16}, "eps", "dtype"},
+  rmsnorm_backward = {{m = 16, n = 16}, "rows", "eps", "dtype"},
+  swiglu = {{m = 16, n = 16}, "dtype"},
+  swiglu_backward = {{m = 16, n = 16}, "dtype"},
 }
 is(table.concat(sorted(examples), " "), table.concat(dofile((arg[0]:match "^(.*/)" or "./") .. "lib/example_names.lua"), " "),
   "these are all examples that are programs")
@@ -383,6 +387,7 @@ local accepts <const> = {
   flash_attention = "softcap = 1e+300, scale = 1e+300", flash_decoding = "scale = 1e+300", paged_decoding = "scale = 1e+300",
   block_sparse_attention = "scale = 1e+300", mla_decoding = "scale = 1e+300", attention_backward = "scale = 1e+300", gated_delta_rule = any_scale,
   kimi_delta_attention = any_scale, rmsnorm_gemm = "eps = 1e+300", qkv_rope = "eps = 1e+300", qkv_rope_step = "eps = 1e+300", rmsnorm_swiglu = "eps = 1e+300",
+  rmsnorm = "eps = 1e+300", rmsnorm_backward = "eps = 1e+300",
 }
 for name, case in ordered(examples) do
   local failures, accepted = {}, {}

@@ -145,6 +145,48 @@ local function rmsnorm_swiglu(z, t)
   return C
 end
 
+-- r of each row, and the elements of Y.
+local function rmsnorm(z, t)
+  local X, r, Y = view(t.X, z.m, z.n), {}, {}
+  for i = 0, z.m - 1 do
+    local square = 0
+    for j = 0, z.n - 1 do square = square + X(i, j) ^ 2 end
+    r[i] = 1 / sqrt(square / z.n + (z.eps or 1e-6))
+    for j = 0, z.n - 1 do Y[#Y + 1] = X(i, j) * r[i] * t.G[j + 1] end
+  end
+  return Y, r
+end
+
+-- The normed rows are U = X r: through them dU = G dY, and dX = r (dU - U times the mean of dU U).
+local function rmsnorm_gradients(z, t)
+  local X, dY, dX, dG, _, r = view(t.X, z.m, z.n), view(t.dY, z.m, z.n), {}, {}, rmsnorm(z, t)
+  for j = 1, z.n do dG[j] = 0 end
+  for i = 0, z.m - 1 do
+    local mean = 0
+    for j = 0, z.n - 1 do
+      mean = mean + t.G[j + 1] * dY(i, j) * X(i, j) * r[i] / z.n
+      dG[j + 1] = dG[j + 1] + dY(i, j) * X(i, j) * r[i]
+    end
+    for j = 0, z.n - 1 do dX[#dX + 1] = r[i] * (t.G[j + 1] * dY(i, j) - X(i, j) * r[i] * mean) end
+  end
+  return dX, dG
+end
+
+local function swiglu(z, t)
+  local C = {}
+  for i = 1, z.m * z.n do C[i] = act.silu(t.A[i]) * t.B[i] end
+  return C
+end
+
+local function swiglu_gradients(z, t)
+  local dA, dB = {}, {}
+  for i = 1, z.m * z.n do
+    local s = sigmoid(t.A[i])
+    dA[i], dB[i] = t.dC[i] * t.B[i] * (s + t.A[i] * s * (1 - s)), t.dC[i] * act.silu(t.A[i])
+  end
+  return dA, dB
+end
+
 -- Two passes: all scores of a row, then their softmax.
 local function attention_row(score, n, sees, value, d, out)
   local top, sum, s = -math.huge, 0, {}
@@ -623,7 +665,8 @@ local formulas = {
   topk_routing = {topk_routing, "Weights"}, attention_backward = {attention_gradients, "dQ"},
   chunk_state = {chunk_state, "states"}, chunk_scan = {chunk_scan, "out"},
   dequant_gemm = {dequant_gemm, "C"}, fp4_gemm = {fp4_gemm, "C"}, conv2d = {conv2d, "Y"}, cross_entropy = {cross_entropy, "Loss"},
-  qkv_rope_step = {qkv_rope_step, "Q"}, rmsnorm_swiglu = {rmsnorm_swiglu, "C"},
+  qkv_rope_step = {qkv_rope_step, "Q"}, rmsnorm_swiglu = {rmsnorm_swiglu, "C"}, swiglu = {swiglu, "C"},
+  swiglu_backward = {swiglu_gradients, "dA"}, rmsnorm = {rmsnorm, "Y"}, rmsnorm_backward = {rmsnorm_gradients, "dX"},
   rmsnorm_gemm = {rmsnorm_gemm, "C"}, fp8_block_scales = {fp8_block_scales, "C"}, mla_decoding = {mla_decoding, "O"},
   grouped_gemm = {grouped_gemm, "Y"}, mamba2 = {mamba2, "out"}, gated_delta_rule = {gated_delta_rule, "out"},
   kimi_delta_attention = {kimi_delta_attention, "out"},
@@ -667,6 +710,19 @@ local function positive_sums(inputs)
 end
 each("rmsnorm_swiglu", gemm_sizes, {{}, {norm = false}, {eps = 0.5}, {sums = 3}}, {{m = 16, n = 32, k = 16}, {m = 1, n = 64, k = 7}}, positive_sums)
 each("gemm", gemm_sizes, {{dtype = "f16"}, {dtype = "f32", out = "f16"}, {dtype = "f64"}})
+
+local row_sizes <const> = {{m = 1, n = 3}, {m = 16, n = 32}, {m = 37, n = 53}}
+each("rmsnorm", row_sizes, {{}, {eps = 0.5}, {dtype = "f64"}}, {{m = 4}, {m = 64, n = 5}})
+each("swiglu", row_sizes, {{}, {dtype = "f64"}}, {{m = 4, n = 32}, {m = 64, n = 5}})
+for i, output in ipairs{"dX", "dG"} do
+  for _, z in ipairs(row_sizes) do
+    for _, o in ipairs{{}, {rows = 3, eps = 0.5}, {rows = 64, dtype = "f64"}} do
+      check("rmsnorm_backward", with(z, o), output, function(...) return (select(i, rmsnorm_gradients(...))) end,
+        {{row = 2, part = 3}, {n = 5, column = 16, row = 1}})
+    end
+    check("swiglu_backward", z, ({"dA", "dB"})[i], function(...) return (select(i, swiglu_gradients(...))) end, {{m = 4, n = 32}})
+  end
+end
 
 local small <const> = {b = 1, h = 2, m = 3, d = 4}
 local even <const> = {b = 2, h = 2, m = 32, d = 16}
@@ -920,7 +976,8 @@ for name, sizes in pairs {
   cross_entropy = {m = 32, n = 100},
   rmsnorm_gemm = {m = 16, n = 40, k = 256},
   qkv_rope_step = {b = 4, k = 256, hq = 2, hkv = 1, d = 32, nmax = 8},
-  rmsnorm_swiglu = {m = 16, n = 40, k = 256},
+  rmsnorm_swiglu = {m = 16, n = 40, k = 256}, rmsnorm = {m = 16, n = 100}, rmsnorm_backward = {m = 16, n = 100, rows = 4},
+  swiglu = {m = 16, n = 100}, swiglu_backward = {m = 16, n = 100},
   fp8_block_scales = {m = 16, n = 40, k = 256},
   mla_decoding = {b = 2, h = 4, n = 100, d = 32, r = 8},
   grouped_gemm = {m = 16, n = 40, k = 64, e = 3, block = 16},
@@ -973,6 +1030,9 @@ for _, case in ipairs {
   {"gemm", {m = 1, n = 1, k = 1, dtype = "bf17"}, "unknown dtype 'bf17'; did you mean 'bf16'"},
   {"gemm", {m = 1, n = 6, k = 1, squares = 4}, "squares must divide n"},
   {"rmsnorm_swiglu", {m = 1, n = 1, k = 1, eps = -1}, "eps must be at least 0"},
+  {"rmsnorm", {m = 1, n = 1, eps = -1}, "eps must be at least 0"},
+  {"rmsnorm_backward", {m = 1, n = 1, eps = -1}, "eps must be at least 0"},
+  {"rmsnorm_backward", {m = 1, n = 1, rows = 0}, "rows must be at least 1"},
   {"dequant_gemm", {m = 1, n = 1, k = 8, group = 0}, "group must be at least 1"},
   {"dequant_gemm", {m = 1, n = 1, k = 12}, "k must be a multiple of 8"},
   {"dequant_gemm", {m = 1, n = 1, k = 8, wtype = "i3"}, "wtype must be"},
