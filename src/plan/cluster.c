@@ -78,8 +78,14 @@ bool cluster_shares(const struct plan *p, const struct cluster *c, int task)
 /* The position in the grid of the axis that the plan names, if that has several tiles there; else NONE. */
 static int named_axis(const struct plan *p, const struct grid *g)
 {
+	const struct axis *axes = p->graph->program->axes.v;
+	int along = p->grid.along;
+
+	/* an axis and its twin have one name, so a script means both */
+	if (along != NONE && axes[along].is_twin)
+		along = axes[along].twin_of;
 	for (int i = 0; i < g->n; i++)
-		if (g->axis[i] == p->grid.along && g->tiles[i] > 1)
+		if ((axes[g->axis[i]].is_twin ? axes[g->axis[i]].twin_of : g->axis[i]) == along && g->tiles[i] > 1)
 			return i;
 	return NONE;
 }

@@ -272,15 +272,26 @@ void fit_memory(const struct plan *p, struct arena *a, struct problems *out, str
 			"the issue orders need %d named barriers, '%s' has %d", u->named_barriers, d->name, d->named_barriers);
 }
 
+static bool has_products(const struct plan *p, int phase)
+{
+	for (int i = 0; i < p->graph->tasks.n; i++)
+		if (p->graph->tasks.v[i].phase == phase && p->graph->tasks.v[i].kind == TASK_MMA)
+			return true;
+	return false;
+}
+
+/* In fragments of products several threads have each element of a vector. Without products each element of a long one can have one
+ * thread; if more have it, the kernel shows that. */
 static int64_t thread_registers(const struct plan *p, int buffer, int lane)
 {
 	const struct buffer *b = &p->graph->buffers.v[buffer];
 	int64_t threads = (int64_t)lane_warps(p, lane) * p->device->warp;
 	int64_t bytes = b->bytes;
 
-	if (b->naxes <= 1)
-		bytes = b->naxes ? bytes * target_of(p->device)->frag.col.mod * plan_lane_parts(p, lane, b->phase) :
-			threads * 4;
+	if (!b->naxes)
+		bytes = threads * 4;
+	else if (b->naxes == 1 && has_products(p, b->phase))
+		bytes *= target_of(p->device)->frag.col.mod * plan_lane_parts(p, lane, b->phase);
 	return ceil_div(bytes, threads * 4);
 }
 

@@ -994,6 +994,16 @@ for name, sizes in pairs {
   ok(d > 0 and d < 1e-2, name .. " with the roundings of bf16", "distance " .. d)
 end
 
+-- Searches find plans of all columns of a row at once, that checks accept ---------------------------------------------
+
+for _, case in ipairs{{"h200", 8192, 14336, 2.1e-4}, {"a100", 8192, 14336, 4.6e-4}, {"h200", 1000, 512, 2e-5}, {"mi300x", 4096, 4096, 6e-5}} do
+  local device, m, n, most = table.unpack(case)
+  local found, why = mr.search(mr.examples.rmsnorm_backward{m = m, n = n}, mr.device(device), {measure = false, trials = 300})
+  if ok(found, ("rmsnorm_backward of %d x %d on %s has a plan"):format(m, n, device), why) then
+    ok(found.seconds < most, "  as fast as memory, nearly", found.seconds)
+  end
+end
+
 -- Mistakes are reported ------------------------------------------------------------------------
 
 for _, case in ipairs {

@@ -132,6 +132,9 @@ right("chunk_state", schedule(mr.examples.chunk_state{b = 1, s = 512, h = 4, p =
 right("chunk_scan", schedule(mr.examples.chunk_scan{b = 1, s = 512, h = 4, p = 64, n = 64},
   {tile = {l = 64, k = 64, p = 64}, rings = {cb = 2}, grid = {eus = 2, keep = 4, along = "h", longest_first = true}}), 2)
 
+right("an axis that another phase has in a loop", schedule(mr.examples.rmsnorm_backward{m = 20, n = 64, rows = 2},
+  {tile = {row = 1, column = 64, part = 4}, rings = {x = 2, dy = 2}, grid = {eus = 2, keep = 5, along = "part"}}), 1)
+
 -- A word that another ring's copy leaves alone is what this rests on: with one word for all slots results are wrong.
 local two = schedule(heads, {tile = tile, rings = {a = 2, b = 2}, grid = {eus = 1, keep = 4, along = "h"}})
 local spoiled = core.build(two, true, function(text)
