@@ -62,6 +62,19 @@ local function two(names)
   return lanes(prog:bind{m = names.m or 64, n = 64, k = 128}, {m = 64, n = 64, k = 64}, {g = 2, t = 2})
 end
 
+-- A shipped program and that of its gradients, in their own order.
+local function shipped(name, sizes, tile, tile_backward)
+  local function in_order(example, tile)
+    local plan = mr.plan(mr.examples[example](sizes):graph{tile = tile}, mr.device "h200")
+    for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+    plan:fill_waits()
+    return compile(plan)
+  end
+  return in_order(name, tile), {torch = true, backward = in_order(name .. "_backward", tile_backward)}
+end
+
+function make.norm() return shipped("rmsnorm", {m = 64, n = 128}, {m = 4}, {row = 1, part = 8, column = 64}) end
+function make.gate() return shipped("swiglu", {m = mr.any{max = 256}, n = 128}, {m = 4}, {m = 4}) end
 function make.plain() return compile(forward(64)), {torch = true} end
 function make.any() return compile(forward(mr.any{max = 256, multiple = 8})), {torch = true, name = "gemm any"} end
 function make.gradient() return compile(forward(64)), {torch = true, name = "product", backward = compile(two{})} end
@@ -125,10 +138,16 @@ E
 t_cmd 'one of a size that is known at launch' 0 "$MILLRACE" "$T/export.lua" any "$T/any"
 t_cmd 'one with a gradient' 0 "$MILLRACE" "$T/export.lua" gradient "$T/gradient"
 t_cmd 'one whose names say nothing' 0 "$MILLRACE" "$T/export.lua" named "$T/named"
-backward() { sed -n '/^BACKWARD/p' "$1/product/__init__.py"; }
-t_is 'the gradients are found by names' "$(backward "$T/gradient")" \
+t_cmd 'a norm with its gradients' 0 "$MILLRACE" "$T/export.lua" norm "$T/norm"
+t_cmd 'a gate of any number of rows with its gradients' 0 "$MILLRACE" "$T/export.lua" gate "$T/gate"
+backward() { sed -n '/^BACKWARD/p' "$1/$2/__init__.py"; }
+t_is 'the gradients are found by names' "$(backward "$T/gradient" product)" \
 	'BACKWARD = Backward("product_backward", (("gradient", 0), ("in", 1)), (0,))'
-t_is 'or are said' "$(backward "$T/named")" "$(backward "$T/gradient")"
+t_is 'or are said' "$(backward "$T/named" product)" "$(backward "$T/gradient" product)"
+t_is 'several, of inputs that are saved' "$(backward "$T/norm" rmsnorm)" \
+	'BACKWARD = Backward("rmsnorm_backward", (("in", 0), ("in", 1), ("gradient", 0)), (0, 1))'
+t_is 'also at sizes that are known at launch' "$(backward "$T/gate" swiglu)" \
+	'BACKWARD = Backward("swiglu_backward", (("in", 0), ("in", 1), ("gradient", 0)), (0, 1))'
 refused() { # TITLE PLAN TEXT
 	t_cmd "$1" 0 "$MILLRACE" "$T/export.lua" "$2" "$T/no"
 	t_like '... is refused' "$(cat "$T/out")" "^export: $3"
@@ -149,6 +168,8 @@ library() { # FOLDER NAME
 t_ok 'it compiles' library "$T/new" gemm
 t_ok 'that of other sizes, too' library "$T/any" gemm_any
 t_ok 'and that with a gradient' library "$T/gradient" product
+t_ok 'and that of a norm' library "$T/norm" rmsnorm
+t_ok 'and that of a gate' library "$T/gate" swiglu
 
 cat >"$T/main.c" <<'E'
 /* main [LIBRARY NAME]...: load them, print the operators, call them. */
@@ -227,6 +248,12 @@ int main(int argc, char **argv)
 		tensor(BF16, 48, 64, 0, 0x30000));
 	CALL("forward", "product_forward", 2, 1, tensor(BF16, 64, 128, 0, 0x10000), tensor(BF16, 64, 128, 0, 0x20000));
 	CALL("backward", "product_backward", 2, 1, tensor(BF16, 64, 64, 0, 0x10000), tensor(BF16, 64, 128, 0, 0x20000));
+	CALL("norm", "rmsnorm_backward", 3, 2, tensor(BF16, 64, 128, 0, 0x10000), fake_tensor(&(struct fake_tensor){ .type = BF16,
+		.rank = 1, .sizes = { 128 }, .address = 0x20000 }), tensor(BF16, 64, 128, 0, 0x30000));
+	CALL("gate", "swiglu_backward", 3, 2, tensor(BF16, 7, 128, 0, 0x10000), tensor(BF16, 7, 128, 0, 0x20000),
+		tensor(BF16, 7, 128, 0, 0x30000));
+	CALL("gate of other rows", "swiglu_backward", 3, 2, tensor(BF16, 7, 128, 0, 0x10000), tensor(BF16, 7, 128, 0, 0x20000),
+		tensor(BF16, 8, 128, 0, 0x30000));
 	return 0;
 }
 E
@@ -234,13 +261,16 @@ t_ok 'the test links' $cc -std=gnu11 -Wall -Itests/fake -o "$T/main" "$T/main.c"
 
 on_torch() { # LOG COMMAND...
 	rm -f "$1"
-	env LD_LIBRARY_PATH="$T" RECORDER_LOG="$1" RECORDER_PARAMS="$(cat "$T/new/kinds" "$T/any/kinds" "$T/gradient/kinds")" "${@:2}"
+	env LD_LIBRARY_PATH="$T" RECORDER_LOG="$1" RECORDER_PARAMS="$(cat "$T"/{new,any,gradient,norm,gate}/kinds)" "${@:2}"
 }
-t_cmd 'they run' 0 on_torch "$T/log" "$T/main" "$T/gemm.so" gemm "$T/gemm_any.so" gemm_any "$T/product.so" product
+t_cmd 'they run' 0 on_torch "$T/log" "$T/main" "$T/gemm.so" gemm "$T/gemm_any.so" gemm_any "$T/product.so" product "$T/rmsnorm.so" rmsnorm \
+	"$T/swiglu.so" swiglu
 t_out 'and refuse what they cannot take' <<'E'
 gemm: ''
 gemm_any: ''
 product: ''
+rmsnorm: ''
+swiglu: ''
 gemm(Tensor A, Tensor B) -> Tensor on CUDA CPU
 gemm_out(Tensor A, Tensor B, Tensor(a!) C) -> () on CUDA CPU
 gemm_any(Tensor A, Tensor B) -> Tensor on CUDA CPU
@@ -250,6 +280,16 @@ product_out(Tensor A, Tensor B, Tensor(a!) C) -> () on CUDA CPU
 product_forward(Tensor A, Tensor B) -> Tensor on CUDA CPU
 product_backward(Tensor dC, Tensor B) -> Tensor on CUDA CPU
 product_backward_out(Tensor dC, Tensor B, Tensor(a!) dA) -> () on CUDA CPU
+rmsnorm(Tensor X, Tensor G) -> Tensor on CUDA CPU
+rmsnorm_out(Tensor X, Tensor G, Tensor(a!) Y) -> () on CUDA CPU
+rmsnorm_forward(Tensor X, Tensor G) -> Tensor on CUDA CPU
+rmsnorm_backward(Tensor X, Tensor G, Tensor dY) -> (Tensor, Tensor) on CUDA CPU
+rmsnorm_backward_out(Tensor X, Tensor G, Tensor dY, Tensor(a!) dX, Tensor(b!) dG) -> () on CUDA CPU
+swiglu(Tensor A, Tensor B) -> Tensor on CUDA CPU
+swiglu_out(Tensor A, Tensor B, Tensor(a!) C) -> () on CUDA CPU
+swiglu_forward(Tensor A, Tensor B) -> Tensor on CUDA CPU
+swiglu_backward(Tensor A, Tensor B, Tensor dC) -> (Tensor, Tensor) on CUDA CPU
+swiglu_backward_out(Tensor A, Tensor B, Tensor dC, Tensor(a!) dA, Tensor(b!) dB) -> () on CUDA CPU
 made: ok, dtype 15 (64, 64) at 0x900000; 0 handles
 given: ok; 0 handles
 dtype: gemm: A must have dtype torch.bfloat16, got torch.float32; 0 handles
@@ -267,12 +307,16 @@ another device is current: ok, dtype 15 (64, 64) at 0x910000; 0 handles
 40 and 48 rows: gemm_any: dimension 0 of C is 48, and m is 40 in front of it; 0 handles
 forward: ok, dtype 15 (64, 64) at 0x930000; 0 handles
 backward: ok, dtype 15 (64, 128) at 0x940000; 0 handles
+norm: ok, dtype 15 (64, 128) at 0x960000, dtype 15 (128, 0) at 0x970000; 0 handles
+gate: ok, dtype 15 (7, 128) at 0x990000, dtype 15 (7, 128) at 0x9a0000; 0 handles
+gate of other rows: swiglu_backward: dimension 0 of dC is 8, and m is 7 in front of it; 0 handles
 E
 launches() { grep '^launch' "$T/log"; }
 t_like 'the output that was made goes to the kernel' "$(launches | sed -n 1p)" '^launch gemm_main .* stream 0x77 .*0x900000'
 t_like 'as does that which was given' "$(launches | sed -n 2p)" '^launch gemm_main .*0x30000'
-t_is 'what is between phases is in memory of torch' "$(launches | tail -2 | grep -c '0x950000')" 2
-t_is 'and what was refused was not launched' "$(launches | wc -l)" 7
+t_is 'what is between phases is in memory of torch' "$(launches | sed -n 6,7p | grep -c '0x950000')" 2
+t_is 'for each call' "$(launches | sed -n 8,9p | grep -c '0x980000')" 2
+t_is 'and what was refused was not launched' "$(launches | wc -l)" 10
 t_is 'nothing is taken from the pool' "$(grep -c -i async "$T/log")" 0
 with() { # SETTING COMMAND...: on_torch with it
 	env "$1" bash -c "$(declare -f on_torch); T='$T'; on_torch '$T/log' \"\$@\"" bash "${@:2}"

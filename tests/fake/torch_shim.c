@@ -22,7 +22,7 @@ int aoti_torch_get_current_cuda_stream(int32_t device, void **stream)
 
 #else
 
-enum { OPERATORS_MOST = 16 };
+enum { OPERATORS_MOST = 32 };
 
 static struct {
 	char name[64], schema[256], keys[64];

@@ -4,6 +4,12 @@ local folder = arg[1]
 
 local function kernel(bound) return mr.search(bound, mr.device "h200", {seconds=4}).plan:compile{target="cuda"} end
 
+-- A shipped program with the one of its gradients, as operator NAME.
+local function differentiable(name, program, sizes)
+  local backward = kernel(mr.examples[program .. "_backward"](sizes))
+  kernel(mr.examples[program](sizes)):export(folder .. "/" .. name, {torch=true, name=name, backward=backward})
+end
+
 local attention = {b=2, h=4, m=512, d=64, causal=true}
 local backward = kernel(mr.examples.attention_backward(attention))
 attention.lse = true
@@ -11,3 +17,7 @@ kernel(mr.examples.gemm{m=256, n=256, k=256}):export(folder .. "/gemm", {torch=t
 kernel(mr.examples.gemm{m=256, n=256, k=256}):export(folder .. "/module", {name="gemm_module"})
 kernel(mr.examples.gemm{m=mr.any{max=1024, multiple=8}, n=256, k=256}):export(folder .. "/any", {torch=true, name="gemm_any"})
 kernel(mr.examples.flash_attention(attention)):export(folder .. "/attention", {torch=true, name="attention", backward=backward})
+differentiable("rmsnorm", "rmsnorm", {m=1000, n=512, eps=1e-5})
+differentiable("rmsnorm_f32", "rmsnorm", {m=6, n=16, rows=4, dtype="f32"})
+differentiable("swiglu", "swiglu", {m=mr.any{max=1024}, n=512})
+differentiable("swiglu_f32", "swiglu", {m=6, n=16, dtype="f32"})

@@ -2,7 +2,7 @@
 import sys
 import threading
 
-for name in "gemm", "module", "any", "attention":
+for name in "gemm", "module", "any", "attention", "rmsnorm", "rmsnorm_f32", "swiglu", "swiglu_f32":
     sys.path.insert(0, f"{sys.argv[1]}/{name}")
 
 import torch
@@ -11,9 +11,14 @@ import attention
 import gemm
 import gemm_any
 import gemm_module
+import rmsnorm
+import rmsnorm_f32
+import swiglu
+import swiglu_f32
 from torch_lib import cost, finish, near, random, refused, test
 
 ops = torch.ops.millrace
+functional = torch.nn.functional
 
 a, b, c = random(256, 256), random(256, 256), torch.empty(256, 256, device="cuda", dtype=torch.bfloat16)
 q, k, v = (random(2, 4, 512, 64).requires_grad_() for _ in range(3))
@@ -26,6 +31,31 @@ def same_gradients(o):
     near(o, wanted)
     for x, y in zip(torch.autograd.grad(o, (q, k, v), of_o), gradients):
         near(x, y, 1e-2)
+
+
+def differentiable(*shape):
+    return random(*shape).requires_grad_()
+
+
+def compared(f, reference, inputs):
+    """Compare f and a reference, which is evaluated in f32: results, and gradients for random gradients of the result."""
+    y, z = f(*inputs), reference(*[x.float() for x in inputs])
+    near(y, z)
+    of_y, of = random(*y.shape), [x for x in inputs if x.requires_grad]
+    for got, want in zip(torch.autograd.grad(y, of, of_y), torch.autograd.grad(z, of, of_y.float())):
+        near(got, want, 1e-2)
+
+
+def norm_in_torch(x, g):
+    return functional.rms_norm(x, (x.shape[-1],), g, eps=1e-5)
+
+
+def gate_in_torch(a, b):
+    return functional.silu(a) * b
+
+
+def uniform(*shape):
+    return (torch.rand(*shape, device="cuda") * 2 - 1).requires_grad_()
 
 
 @test
@@ -70,6 +100,9 @@ def _():
     torch.library.opcheck(ops.gemm_out.default, (a, b, c))
     torch.library.opcheck(ops.gemm_any.default, (random(64, 256), b))
     torch.library.opcheck(ops.attention.default, (q, k, v), atol=2e-2, rtol=2e-2)
+    torch.library.opcheck(ops.rmsnorm.default, (differentiable(1000, 512), differentiable(512)))
+    torch.library.opcheck(ops.swiglu.default, (differentiable(40, 512), differentiable(40, 512)))
+    torch.library.opcheck(ops.rmsnorm_backward.default, (random(1000, 512), random(512), random(1000, 512)))
 
 
 @test
@@ -94,6 +127,33 @@ def _():
 def _():
     """compiled, too"""
     same_gradients(torch.compile(lambda q, k, v: attention.run(q * 1, k, v)[0], fullgraph=True)(q, k, v))
+
+
+@test
+def _():
+    """gradients of a norm and of a gate are those of torch"""
+    x, g = differentiable(1000, 512), differentiable(512)
+    compared(ops.rmsnorm, norm_in_torch, (x, g))
+    compared(rmsnorm.run, norm_in_torch, (x, g.detach()))
+    norm = torch.compile(lambda x, g: ops.rmsnorm(x * 2, g), fullgraph=True)
+    compared(norm, lambda x, g: norm_in_torch(x * 2, g), (x, g))
+    gate = torch.compile(ops.swiglu, fullgraph=True, dynamic=True)
+    for m in 1, 40, 1000:
+        a, b = differentiable(m, 512), differentiable(m, 512)
+        compared(ops.swiglu, gate_in_torch, (a, b))
+        compared(swiglu.run, gate_in_torch, (a.detach(), b))
+        compared(gate, gate_in_torch, (a, b))
+
+
+@test
+def _():
+    """gradcheck finds that they are the slopes, and the same each time"""
+    def check(f, *inputs):                  # in f32, which kernels have, and in which a slope has three digits
+        torch.autograd.gradcheck(f, inputs, eps=1e-2, atol=5e-3, rtol=5e-3)
+    check(ops.rmsnorm_f32, uniform(6, 16), uniform(16))
+    check(rmsnorm_f32.run, uniform(6, 16), uniform(16))
+    check(ops.swiglu_f32, uniform(6, 16), uniform(6, 16))
+    check(swiglu_f32.run, uniform(6, 16), uniform(6, 16))
 
 
 @test
