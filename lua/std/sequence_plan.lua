@@ -11,6 +11,7 @@ local columns = require "millrace.columns"
 local raise, show, entry, expect = core.raise, core.show, core.entry, core.expect
 
 local SEARCH_SECONDS <const> = 10                       -- for each kernel, unless the caller says so
+local CLEARLY <const> = 0.03                            -- of the predicted time: what loads ahead may bring, which no kernel alone shows
 
 return function(mr, made)
   local sequence = {sequence = sequences.sequence}
@@ -81,6 +82,22 @@ return function(mr, made)
     return other:check() and other or plan
   end
 
+  -- The plan that a search finds for a call of which these inputs are ready. Loads of inputs that are not are in a lane of their own then, and
+  -- wait in each phase, where the phases behind the first else load at once; so plans without the statement are tried where there are
+  -- several phases, or no plan has it.
+  local function searched(call, bound, device, o, names)
+    local function search(ready)
+      return mr.search(bound, device, {seconds = o.seconds or SEARCH_SECONDS, trials = o.trials, measure = o.measure, fresh = o.fresh, ready = ready})
+    end
+    local r, why = search(names)
+    if #names > 0 and (not r or #r.timeline.phases > 1) then
+      local plain = search(nil)
+      if plain and not (r and r.seconds * (1 - CLEARLY) <= plain.seconds) then r = plain end
+    end
+    if not r then raise(("plan: no plan for call '%s' (%s): %s"):format(call.name, bound.name, why)) end
+    return r.plan
+  end
+
   -- The plan of a call: the one that was given, or what a search finds, which takes up what is in the store. Where nothing is measured it is
   -- the best plan of the store, if there is one. Calls of one program with equal sizes, for which the same is ready, have one plan.
   local function plan_for(seq, call, device, o, planned, written)
@@ -94,10 +111,7 @@ return function(mr, made)
     if plan then
       plan = with_ready(plan, names)
     else
-      local r, why = mr.search(bound, device, {seconds = o.seconds or SEARCH_SECONDS, trials = o.trials, measure = o.measure, fresh = o.fresh,
-        ready = names})
-      if not r then raise(("plan: no plan for call '%s' (%s): %s"):format(call.name, bound.name, why)) end
-      plan = r.plan
+      plan = searched(call, bound, device, o, names)
     end
     planned[key] = plan
     return plan

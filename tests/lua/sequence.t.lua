@@ -348,4 +348,15 @@ tap.ok(select(2, got.c:max_error(want.c)) < 1e-2, "the state")
 tap.ok(got.c:get(3, 5, 7) == given.c:get(3, 5, 7), "what no call writes stays")
 tap.ok(select(2, got.y:max_error(want.y)) < 1e-2, "the output")
 
+
+-- Further phases of a kernel load inputs at once unless its plan says what is ready: a statement that leaves one out would cost a launch.
+local tiled = dofile((arg[0]:match "^(.*/)" or "./") .. "../operators/tiled_sum_gemm.lua")
+tiled = (tiled[1] or tiled).program
+local phased = mr.sequence("phased", function(s)
+  local x, w, a, y = s:input("x", {256, 512}), s:input("w", {512, 512}), s:temp("a", {256, 512}), s:output("y", {256, 1024}, "f32")
+  s:call("first", gemm{m = 256, n = 512, k = 512}, {A = x, B = w, C = a})
+  s:call("second", tiled{m = 256, n = 1024, k = 512}, {A = a, B = s:input("v", {1024, 512}), C = y})
+end){}
+local plan = phased:plan("h200", {trials = 40, seconds = 100, measure = false}):plan_of "second"
+tap.ok(not plan:script():find("launch", 1, true), "a plan of several phases for which a part is ready", plan:script())
 tap.done_testing()
