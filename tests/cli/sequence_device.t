@@ -58,4 +58,33 @@ E
 t_is 'and launches each twice: alone, and as planned' "$(grep -c '^gemm' "$T/log")" 8
 t_cmd 'a trace of kernels that do not leave stamps' 1 "$MILLRACE" -e "dofile('$T/forked.lua'):trace{seconds = 0.001}"
 t_err 'says so' 'the traced kernel left [0-9]* stamps fewer than it should on EU 1'
+
+# ---- sizes that are left to the launch -------------------------------------------------------
+
+cat >"$T/any.lua" <<'E'
+local gemm = mr.examples.gemm
+local seq = mr.sequence("any", function(s)
+  local m = s:sizes("m")
+  local x, w, t, y = s:input("x", {m, 32}), s:input("w", {32, 32}), s:temp("t", {m, 32}), s:output("y", {m, 32})
+  s:call("a", gemm{m = m, n = 32, k = 32}, {A = x, B = w, C = t})
+  s:call("b", gemm{m = m, n = 32, k = 32}, {A = t, B = w, C = y})
+end){m = mr.any{max = 256, multiple = 8}}
+local plan = mr.plan(seq:program "a":graph{tile = {m = 64, n = 32, k = 32}}, "h200")
+plan:buffers{a = 2, b = 2}
+for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+plan:fill_waits()
+local sp = mr.sequence_plan(seq, "h200")
+for _, c in ipairs(sp.calls) do sp:use(c.name, plan) end
+sp:arena()
+return sp:compile{target = "cuda"}
+E
+t_cmd 'kernels run at sizes of a launch' 0 "$MILLRACE" -e "local k = dofile '$T/any.lua'
+for _, m in ipairs{8, 200, 256} do
+  local inputs = k.plan.sequence:at_sizes{m = m}:inputs()
+  print(k:run(inputs).y:shape()[1], #k:check{m = m}.calls, k:bench{m = m, seconds = 0.01}.graph)
+end
+print(k:run().y:shape()[1], pcall(k.bench, k, {m = 264}))"
+t_is 'the arrays, a check and a benchmark say which' "$(sed 's/[^ 	]*size/size/' "$T/out")" "$(printf '8\t2\ttrue\n200\t2\ttrue\n256\t2\ttrue\n256\tfalse\t%s' \
+	"$(tail -1 "$T/out" | sed 's/.*false	//; s/[^ 	]*size/size/')")"
+t_like 'others are refused' "$(tail -1 "$T/out")" "bench: size 'm' is 264; the sequence is for m up to 256 in steps of 8$"
 t_done

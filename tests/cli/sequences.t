@@ -69,4 +69,28 @@ t_cmd 'show' 0 "$MILLRACE" show --program mlp.lua good.lua
 t_like 'the plan' "$(<"$T/out")" '^down +gemm '
 t_like 'and its timeline' "$(<"$T/out")" '^mlp on h200, predicted: '
 t_cmd 'diff' 1 "$MILLRACE" diff --program mlp.lua good.lua bad.lua
+
+# ---- a size that is left to the launch -------------------------------------------------------
+
+cat >any.lua <<'E'
+local mlp = dofile "mlp.lua"
+local seq = mlp{m = mr.any{max = 128, multiple = 8, typical = {16, 64}}, d = 32, f = 64}
+local sp = seq:plan("h200", {trials = 2, measure = false, fresh = true})
+assert(mr.store:put{plan = sp, timeline = sp:simulate(), kind = "search"})
+local row = mr.store:best(seq, "h200")
+assert(row.sizes:find "m=128" and row:plan(seq):script() == sp:script())
+assert(seq:plan("h200"):script() == sp:script())
+assert(not mr.store:best(mlp{m = 128, d = 32, f = 64}, "h200"))
+assert(not mr.store:best(mlp{m = mr.any{max = 128, multiple = 16}, d = 32, f = 64}, "h200"))
+sp:save("any_plan.lua", {overwrite = true})
+E
+t_cmd 'its plan is kept in the store' 0 env MILLRACE_STORE="$T/any.db" "$MILLRACE" any.lua
+t_cmd 'check of it' 0 "$MILLRACE" check --program mlp.lua any_plan.lua
+t_cmd 'predict of it' 0 "$MILLRACE" predict --program mlp.lua any_plan.lua
+t_is 'has the largest size, and a line for each typical one' "$(grep -oE 'm=[^}]*}|at m=.*' "$T/out" | tr '\n' ' ')" \
+	'm=mr.any{max=128, multiple=8, typical={16, 64} at m=16 at m=64 '
+t_cmd 'run of it' 0 "$MILLRACE" run --on host --program mlp.lua any_plan.lua
+t_cmd 'run at a size' 0 "$MILLRACE" run --on host --sizes m=72 --program mlp.lua any_plan.lua
+t_cmd 'run at a size that it is not for' 1 "$MILLRACE" run --on host --sizes m=73 --program mlp.lua any_plan.lua
+t_err 'says for which it is' "size 'm' is 73; the sequence is for m up to 128 in steps of 8"
 t_done

@@ -81,6 +81,8 @@ tap.is(times[2].flops, 2 * 2 * 4096 * 128 * 512, "of which it has the operations
 tap.is(times[2].plan.sequence.tensors[1].shape[1], 4096, "a timeline says its sizes")
 tap.is(times[2].plan:script(), large:script(), "the script of its plan is that of the plan for all sizes")
 
+tap.ok(k:trace{seed = 1}.measured, "a trace is of the largest size")
+
 ---- texts ---------------------------------------------------------------------------------------
 
 local path = os.tmpname()
