@@ -28,9 +28,12 @@ struct fixture {
 #define LIST(a) { .v = (a), .n = LEN(a) }
 
 static struct index_expr anywhere[2];
+static struct index_expr queries[2] = {
+	{ .n = 1, .term = { { AX_M, 1, 1, 0 } } }, { .n = 1, .term = { { AX_D, 1, 1, 0 } } }
+};
 
 static struct node mma_nodes[] = {
-	{ .op = OP_LOAD, .naxes = 2, .axis = { AX_M, AX_D }, .arg = { NONE, NONE, NONE }, .index = anywhere },
+	{ .op = OP_LOAD, .naxes = 2, .axis = { AX_M, AX_D }, .arg = { NONE, NONE, NONE }, .index = queries },
 	{ .op = OP_LOAD, .naxes = 2, .axis = { AX_N, AX_D }, .ref = NONE, .arg = { NONE, NONE, NONE }, .index = anywhere },
 	{ .op = OP_MMA, .naxes = 2, .axis = { AX_M, AX_N }, .arg = { 0, 1 } },
 	{ .op = OP_CAST, .naxes = 2, .axis = { AX_M, AX_N } },
