@@ -75,8 +75,8 @@ function export_sizes:size_of(t)
   for d, x in ipairs(self:shape(t)) do
     local of, factor = x:single()
     if not x:is_constant() and (factor ~= 1 or d == #t.shape and core.dtype_bits(t.dtype) < 8) then
-      raise(("export: size %d of '%s' is %s: of an operator of torch it is a number or a size that is left to the launch; without torch=true "
-        .. "there is a module that computes it"):format(d, t.name, x:text()))
+      raise(("export: size %d of '%s' is %s: of an operator of torch it is a number or a size that is left to the launch; without "
+        .. "torch=true there is a module that computes it"):format(d, t.name, x:text()))
     end
     list[d] = of and self.number[of] + 1
   end
@@ -86,7 +86,9 @@ end
 -- {{name=, max=, multiple=}, ...}
 function export_sizes:ranges()
   local list = {}
-  for i, name in ipairs(self.names) do list[i] = {name = identifier(name), max = self.any.largest[name], multiple = self.any.multiples[name]} end
+  for i, name in ipairs(self.names) do
+    list[i] = {name = identifier(name), max = self.any.largest[name], multiple = self.any.multiples[name]}
+  end
   return list
 end
 
@@ -95,7 +97,8 @@ function export_sizes:shape_words(t)
   local list = {}
   for d, x in ipairs(self:shape(t)) do
     local half = d == #t.shape and core.dtype_bits(t.dtype) == 4
-    list[d] = x:is_constant() and ("%d"):format(half and x:at{} // 2 or x:at{}) or ("%q"):format(half and ("(%s) // 2"):format(x:text()) or x:text())
+    list[d] = x:is_constant() and ("%d"):format(half and x:at{} // 2 or x:at{})
+      or ("%q"):format(half and ("(%s) // 2"):format(x:text()) or x:text())
   end
   return tuple(list)
 end
@@ -110,8 +113,8 @@ function export_sizes:source(name, tensors)
   end
 end
 
--- Words of the templates, which are "" if no size is left to the launch. given: the tensors that a caller gives; all: outputs, too; kernel_of:
--- the name of its kernel by call, {} if no words of kernels are wanted.
+-- Words of the templates, which are "" if no size is left to the launch. given: the tensors that a caller gives; all: outputs, too;
+-- kernel_of: the name of its kernel by call, {} if no words of kernels are wanted.
 function export_sizes:words(given, all, kernel_of)
   local any, names = #self.names > 0, self.names
   local function list(f, separator) return joined(names, f, separator) end
@@ -154,8 +157,8 @@ function export_sizes:words(given, all, kernel_of)
     FIRSTSIZE = names[1] or "",
     SIZETABLE = list(function(x) return ("(%q, %d, %d),"):format(x, self.any.largest[x], self.any.multiples[x]) end, " "),
     SIZENOTE = if_any " Sizes of a launch\nare those of the tensors, in whose shapes they stand by name; SIZES says which there are.",
-    LOADCALLS = if_any(table.concat(in_order, "\n") .. (#loads > 0 and "\n    if given:\n" .. ("        %s, = given\n"):format(list(parameter))
-      .. table.concat(loads, "\n") or "")),
+    LOADCALLS = if_any(table.concat(in_order, "\n")
+      .. (#loads > 0 and "\n    if given:\n" .. ("        %s, = given\n"):format(list(parameter)) .. table.concat(loads, "\n") or "")),
     SIZEVALUES = list(function(x)
       local t, d, factor = self:source(x, given)
       return ("_size(%q, sizes, %s, %q, %d, %d)"):format(x, t and text.python(t.name) or "None", t and t.name or "", d or 0, factor or 1)

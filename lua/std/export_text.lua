@@ -1,5 +1,5 @@
--- export_text.lua - how the files of exported sequences are made of templates (src/run/export/sequence*.*): words and lines that a condition
--- keeps, names of tensors in C and Python, shapes.
+-- export_text.lua - how the files of exported sequences are made of templates (src/run/export/sequence*.*): words and lines that a
+-- condition keeps, names of tensors in C and Python, shapes.
 
 local core = require "millrace.core"
 local raise = core.raise
@@ -16,8 +16,8 @@ local hip_names <const> = {
 
 local text = {}
 
--- The text of a template: @NAME@ -> words.NAME; a line that begins with @?NAME@ is there if words.NAME is true, and may begin with several. A line
--- of nothing but a word that is "" is left out. words.HIP: with HIP's names.
+-- The text of a template: @NAME@ -> words.NAME; a line that begins with @?NAME@ is there if words.NAME is true, and may begin with
+-- several. A line of nothing but a word that is "" is left out. words.HIP: with HIP's names.
 function text.fill(template, words)
   local out = core.export_template(template):gsub("([^\n]*)\n", function(line)
     local flag, after = line:match "^@%?(%u+)@(.*)$"
@@ -51,12 +51,12 @@ end
 function text.identifier(name) return (name:gsub("[^%w_]", "_")) end
 
 local keywords = {}
-for word in ("and as assert async await break class continue def del elif else except finally for from global if import in is lambda nonlocal not or "
-  .. "pass raise return try while with yield None True False out temporaries torch device run load s streams tuple isinstance NAME FLOPS BYTES "
-  .. "INPUTS STATES OUTPUTS TEMPORARIES"):gmatch "%S+" do keywords[word] = true end
+for word in ("and as assert async await break class continue def del elif else except finally for from global if import in is lambda nonlocal "
+  .. "not or pass raise return try while with yield None True False out temporaries torch device run load s streams tuple isinstance NAME FLOPS "
+  .. "BYTES INPUTS STATES OUTPUTS TEMPORARIES SIZES RANGES sizes shapes module module_of"):gmatch "%S+" do keywords[word] = true end
 
 -- Python's name of a tensor.
-function text.python(name) return keywords[name] and name .. "_" or name end
+function text.python(name) return (keywords[name] or name:find "^size_") and name .. "_" or name end
 
 -- The bytes of n elements.
 function text.bytes_of(dtype, n) return n * core.dtype_bits(dtype) // 8 end

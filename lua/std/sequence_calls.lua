@@ -32,7 +32,8 @@ local function arguments(seq, sizes, call, roles)
   for _, x in ipairs(core.sequence_args(seq, call)) do by[x.own] = x end
   for _, role in ipairs(roles) do
     for _, t in ipairs(seq:program(call).tensors) do
-      if t.role == role then list[#list + 1] = {tensor = by[t.name].tensor, own = t, first = sizes:first(call, t.name, by[t.name].offset)} end
+      local x = by[t.name]
+      if t.role == role then list[#list + 1] = {tensor = x.tensor, own = t, first = sizes:first(call, t.name, x.offset)} end
     end
   end
   return list
@@ -45,8 +46,8 @@ local function bytes_text(sizes, a, at)
   return ("%d + %s"):format(at, bits < 8 and ("(%s) / 2"):format(sizes:c(a.first, true)) or sizes:c(a.first:times(bits // 8), true))
 end
 
--- The launches in C: a[i] is the tensor with argument[name] == i, s0 the caller's stream. late: by call, does the launcher of its kernel have
--- one that is not early?
+-- The launches in C: a[i] is the tensor with argument[name] == i, s0 the caller's stream. late: by call, does the launcher of its kernel
+-- have one that is not early?
 local function c_body(k, sizes, kernel_of, argument, late)
   local sp = k.plan
   local seq, offsets, number, numbers = sp.sequence, sp.offsets, streams_of(sp)

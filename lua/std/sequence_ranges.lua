@@ -1,4 +1,5 @@
--- sequence_ranges.lua - seq:ranges: a size that is left to the launch, divided into ranges, each with the plan that is predicted to be fast there.
+-- sequence_ranges.lua - seq:ranges: a size that is left to the launch, divided into ranges, each with the plan that is predicted to be
+-- fast there.
 --
 -- Plans are made where the size is the largest, half of that, and so on. Each is a plan for all sizes, and is predicted at many. Then the
 -- fewest ranges are taken whose plans lose little, at each of these sizes, against the best of all plans there.
@@ -89,8 +90,8 @@ end
 
 ---- choosing -------------------------------------------------------------------------------------
 
--- Divide sizes 1 to n into `count` ranges, each with one of the plans. loss[p][i]: of plan p at size i. Returns a list of {first, last, plan},
--- and the greatest loss, the least that there is, and the least sum of losses among those.
+-- Divide sizes 1 to n into `count` ranges, each with one of the plans. loss[p][i]: of plan p at size i. Returns a list of {first, last,
+-- plan}, and the greatest loss, the least that there is, and the least sum of losses among those.
 local function divide(loss, n, count)
   local before = {[0] = {worst = 0, sum = 0}}
   for k = 1, count do
@@ -180,8 +181,8 @@ end
 local function range_lines(r)
   local rows = {{r.size, "planned for", "us at the first", "at the last", "loss"}}
   for _, row in ipairs(r.rows) do
-    rows[#rows + 1] = {("%d to %d"):format(row.from, row.to), row.at and ("%d"):format(row.at) or "given", ("%.4g"):format(row.seconds[1] * 1e6),
-      ("%.4g"):format(row.seconds[2] * 1e6), ("%.2g %%"):format(100 * row.loss)}
+    rows[#rows + 1] = {("%d to %d"):format(row.from, row.to), row.at and ("%d"):format(row.at) or "given",
+      ("%.4g"):format(row.seconds[1] * 1e6), ("%.4g"):format(row.seconds[2] * 1e6), ("%.2g %%"):format(100 * row.loss)}
   end
   return columns(rows, function(i) return i > 2 end)
 end
@@ -189,8 +190,9 @@ end
 ranges = record("ranges of a sequence", "sequence device size rows loss sizes", {__name = "millrace.sequence_ranges",
   methods = {plan = entry(plan_for), simulate = entry(simulate), compile = entry(compile)},
   __tostring = function(r)
-    return ("sequence %s on %s: %d range%s of %s; predicted to be at most %.2g %% slower than the best of the plans, at each of %d sizes\n%s"):format(
-      r.sequence.name, r.device.name, #r.rows, #r.rows == 1 and "" or "s", r.size, 100 * r.loss, #r.sizes, table.concat(range_lines(r), "\n"))
+    return ("sequence %s on %s: %d range%s of %s; predicted to be at most %.2g %% slower than the best of the plans, at each of %d sizes\n%s")
+      :format(r.sequence.name, r.device.name, #r.rows, #r.rows == 1 and "" or "s", r.size, 100 * r.loss, #r.sizes,
+        table.concat(range_lines(r), "\n"))
   end})
 
 compiled = record("compiled ranges of a sequence", "ranges kernels target", {__name = "millrace.sequence_ranges_kernel", methods = {
@@ -239,8 +241,8 @@ return function(mr)
       list[#list + 1] = {other}
     end
     for _, n in ipairs(o.plans and {} or made) do
-      local sp, wrong = carried(up_to(seq, name, n):plan(device, {trials = not o.seconds and (o.trials or TRIALS) or o.trials, seconds = o.seconds,
-        measure = o.measure, fresh = o.fresh}), seq)
+      local sp, wrong = carried(up_to(seq, name, n):plan(device, {trials = o.trials or not o.seconds and TRIALS or nil,
+        seconds = o.seconds, measure = o.measure, fresh = o.fresh}), seq)
       if sp then list[#list + 1] = {sp, n} end
       why = why or wrong
     end
@@ -257,12 +259,14 @@ return function(mr)
     local o = options.check(given, "ranges", {"at_most", "loss", "at", "sizes", "plans", "trials", "seconds", "measure", "fresh"})
     local b = launch_sizes.of(seq)
     if not b or #b.names ~= 1 then
-      raise(("ranges: sequence '%s' leaves %s to the launch; ranges are of one size: bind it with mr.any{max=} for one, and with numbers otherwise")
-        :format(seq.name, b and table.concat(b.names, " and ") or "no size"))
+      raise(("ranges: sequence '%s' leaves %s to the launch; ranges are of one size: bind it with mr.any{max=} for one, and with numbers "
+        .. "otherwise"):format(seq.name, b and table.concat(b.names, " and ") or "no size"))
     end
     local name, at_most, loss = b.names[1], core.integer(o.at_most or AT_MOST), o.loss or LOSS
     if not at_most or at_most < 1 then raise("ranges: at_most must be an integer of at least 1, got " .. show(o.at_most)) end
-    if type(loss) ~= "number" or not (loss >= 0) then raise("ranges: loss must be a share of the time, 0.02 for 2 %, got " .. show(o.loss)) end
+    if type(loss) ~= "number" or not (loss >= 0) then
+      raise("ranges: loss must be a share of the time, 0.02 for 2 %, got " .. show(o.loss))
+    end
     expect(o.plans == nil or type(o.plans) == "table" and #o.plans > 0, "ranges: plans", "list of plans of the sequence", o.plans)
     local made = o.at and sizes_option(o.at, "ranges: at", b, name) or made_at(b, name)
     local at = o.sizes and sizes_option(o.sizes, "ranges: sizes", b, name) or predicted_at(b, name, made)
@@ -283,8 +287,9 @@ return function(mr)
       local most = 0
       for k = x.first, x.last do most = math.max(most, lost[x.plan][k]) end
       local own, from = plans[x.plan], i == 1 and b.multiples[name] or rows[i - 1].to + b.multiples[name]
-      rows[i] = setmetatable({from = from, to = at[x.last], at = own[2], loss = most, plan = carried(own[1], up_to(seq, name, at[x.last])) or own[1],
-        seconds = {seconds[x.plan][x.first], seconds[x.plan][x.last]}}, row_fields)
+      local plan = carried(own[1], up_to(seq, name, at[x.last])) or own[1]
+      rows[i] = setmetatable({from = from, to = at[x.last], at = own[2], loss = most, plan = plan,
+        seconds = {plan:simulate{sizes = {[name] = from}}.seconds, seconds[x.plan][x.last]}}, row_fields)
     end
     return setmetatable({sequence = seq, device = device, size = name, rows = rows, loss = worst, sizes = at}, ranges)
   end))

@@ -13,6 +13,7 @@ local terms = require "millrace.size_terms"
 local raise, show, expect = core.raise, core.show, core.expect
 
 local MOST <const> = 4                                  -- sizes that are left to the launch: 2^4 runs of the function
+local ALIGN <const> = 128                               -- bits
 
 local sizes = {}
 local info = setmetatable({}, {__mode = "k"})           -- bound sequence -> what of it is left to the launch
@@ -79,8 +80,8 @@ function building:terms(what, read)
   for i, s in ipairs(self.samples) do
     if not found or not found:grows() or found:at(s.at) ~= values[i] then
       raise(("%s is %d at %s, and %d at %s: no sum of products of sizes that are left to the launch and integers; give it, or the option "
-        .. "that it follows from, a value that does not depend on them"):format(what, values[1], size_text(self.samples[1].at), values[self.corners],
-          size_text(self.samples[self.corners].at)))
+        .. "that it follows from, a value that does not depend on them"):format(what, values[1], size_text(self.samples[1].at),
+          values[self.corners], size_text(self.samples[self.corners].at)))
     end
   end
   return found
@@ -90,7 +91,8 @@ end
 function building:part(kind, what, name)
   for _, s in ipairs(self.samples) do
     if not s[kind][name] then
-      raise(("%s: '%s' is not there at %s; a sequence is the same for all sizes that are left to the launch"):format(what, name, size_text(s.at)))
+      raise(("%s: '%s' is not there at %s; a sequence is the same for all sizes that are left to the launch"):format(what, name,
+        size_text(s.at)))
     end
   end
 end
@@ -101,7 +103,9 @@ function building:tensor(name, shape)
   local list = {}
   for i in ipairs(shape) do
     for _, s in ipairs(self.samples) do
-      if #s.tensors[name].shape ~= #shape then raise(("tensor '%s' has another number of dimensions at %s"):format(name, size_text(s.at))) end
+      if #s.tensors[name].shape ~= #shape then
+        raise(("tensor '%s' has another number of dimensions at %s"):format(name, size_text(s.at)))
+      end
     end
     list[i] = self:terms(("size %d of '%s'"):format(i, name), function(s) return s.tensors[name].shape[i] end)
   end
@@ -109,8 +113,8 @@ function building:tensor(name, shape)
 end
 
 local function same(a, b)
-  if type(a) == "table" and type(b) == "table" and not getmetatable(a) and not getmetatable(b) then return draft.literal(a) == draft.literal(b) end
-  return a == b
+  local plain = type(a) == "table" and type(b) == "table" and not getmetatable(a) and not getmetatable(b)
+  return a == b or plain and draft.has_literal(a) and draft.has_literal(b) and draft.literal(a) == draft.literal(b)
 end
 
 local function own_text(x) return math.type(x) == "integer" and ("%d"):format(x) or show(x) end
@@ -122,8 +126,8 @@ function building:program_sizes(name, bound)
   for _, s in ipairs(self.samples) do
     local own = s.calls[name]
     if own.program.name ~= bound.name then
-      raise(("call: '%s' runs program '%s' at %s, and '%s' at %s; a sequence is the same for all sizes that are left to the launch"):format(name,
-        own.program.name, size_text(s.at), bound.name, size_text(self.samples[self.corners].at)))
+      raise(("call: '%s' runs program '%s' at %s, and '%s' at %s; a sequence is the same for all sizes that are left to the launch"):format(
+        name, own.program.name, size_text(s.at), bound.name, size_text(self.samples[self.corners].at)))
     end
     for _, from in ipairs{own.given, first.given} do
       for key in pairs(from) do
@@ -138,8 +142,8 @@ function building:program_sizes(name, bound)
   for _, key in ipairs(draft.keys(differs)) do
     local s = differs[key]
     if bound.axes[key] ~= first.given[key] then
-      raise(("call: option '%s' of '%s' is %s at %s, and %s at %s: the program would not be the same for all sizes that are left to the launch; "
-        .. "give it a value that does not depend on them"):format(key, name, own_text(s.calls[name].given[key]), size_text(s.at),
+      raise(("call: option '%s' of '%s' is %s at %s, and %s at %s: the program would not be the same for all sizes that are left to the "
+        .. "launch; give it a value that does not depend on them"):format(key, name, own_text(s.calls[name].given[key]), size_text(s.at),
           own_text(first.given[key]), size_text(self.samples[self.corners].at)))
     end
   end
@@ -201,11 +205,18 @@ function building:finish(bound)
       end
     end
   end
+  local bits = {}
+  for _, t in ipairs(bound.tensors) do bits[t.name] = core.dtype_bits(t.dtype) end
   for _, name in ipairs(names) do
     self.offsets[name] = {}
     for _, own in ipairs(draft.keys(self.samples[self.corners].calls[name].args)) do
       self.offsets[name][own] = self:terms(("bind: the first element of '%s' of call '%s'"):format(own, name),
         function(s) return s.calls[name].args[own].offset end)
+      local first, tensor = self.offsets[name][own], self.samples[self.corners].calls[name].args[own].tensor
+      if not first:is_constant() and first:times(bits[tensor]):divisor(self.multiples) % ALIGN ~= 0 then
+        raise(("bind: '%s' of call '%s' would begin at element %s of '%s', which is not at all sizes at a multiple of 16 bytes: kernels could "
+          .. "not copy it"):format(own, name, first:text(), tensor))
+      end
     end
   end
   info[bound], self.samples = self, nil
@@ -233,8 +244,8 @@ function sizes.begin(f, given)
   local fixed = numbers(given, largest)
   for _, name in ipairs(names) do fixed[name] = given[name] end
   if #names == 0 then return nil, fixed end
-  local b = setmetatable({f = f, given = fixed, names = names, ranges = ranges, multiples = multiples, largest = {}, tensors = {}, calls = {},
-    offsets = {}, made = setmetatable({}, {__mode = "v"})}, building)
+  local b = setmetatable({f = f, given = fixed, names = names, ranges = ranges, multiples = multiples, largest = {}, tensors = {},
+    calls = {}, offsets = {}, made = setmetatable({}, {__mode = "v"})}, building)
   for _, name in ipairs(names) do b.largest[name] = largest[name] end
   b.samples, b.corners, b.typical = samples_of(f, fixed, names, ranges)
   return b, numbers(fixed, b.largest)
@@ -275,7 +286,8 @@ local function complete(b, given, what)
     end
     local x = core.integer(n)
     if not x or x < 1 or x > b.largest[name] or x % b.multiples[name] ~= 0 then
-      raise(("%s: size '%s' is %s; the sequence is for %s"):format(what, name, x and ("%d"):format(x) or show(n), sizes.range_text(b, name)))
+      raise(("%s: size '%s' is %s; the sequence is for %s"):format(what, name, x and ("%d"):format(x) or show(n),
+        sizes.range_text(b, name)))
     end
     at[name] = x
   end
@@ -288,7 +300,9 @@ local function made_at(b, at, seq)
   local key = size_text(at)
   if b.made[key] then return b.made[key] end
   local s = sample(b.f, b.given, at)
-  local function must(good, what) if not good then raise(("at_sizes: %s is not what it follows from at other sizes, at %s"):format(what, key)) end end
+  local function must(good, what)
+    if not good then raise(("at_sizes: %s is not what it follows from at other sizes, at %s"):format(what, key)) end
+  end
   for _, name in ipairs(draft.keys(b.tensors)) do       -- in an order, so that the message is the same each time
     local t, shape = s.tensors[name], b.tensors[name]
     must(t and #t.shape == #shape, ("tensor '%s'"):format(name))
@@ -361,7 +375,9 @@ function sizes.at(seq, given)
   expect(type(given) == "table", "at_sizes", "table of sizes by name", given)
   local b = info[seq]
   if not b then
-    for name in pairs(given) do raise(("at_sizes: the sequence leaves no size to the launch, and was given '%s'"):format(tostring(name))) end
+    for name in pairs(given) do
+      raise(("at_sizes: the sequence leaves no size to the launch, and was given '%s'"):format(tostring(name)))
+    end
     return seq
   end
   return made_at(b, complete(b, given, "at_sizes"), seq)

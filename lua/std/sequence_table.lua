@@ -1,5 +1,5 @@
--- sequence_table.lua - compiled sequences of several sizes, or of ranges of a size, as one launcher in C and one module for torch, which choose
--- among them by the sizes that a call gives.
+-- sequence_table.lua - compiled sequences of several sizes, or of ranges of a size, as one launcher in C and one module for torch, which
+-- choose among them by the sizes that a call gives.
 
 local core = require "millrace.core"
 local export_sizes = require "millrace.export_sizes"

@@ -191,6 +191,13 @@ fails("a dependence", function()
     s:call("b", gemm{m = 8, n = 32, k = 32}, {A = s:input("z", {8, 32}), B = w, C = c:rows(8, 8)})
   end){m = any{max = 64, multiple = 8}}
 end, "bind: calls 'a' and 'b' depend on each other at m=64, and not at all sizes that are left to the launch")
+fails("an address", function()
+  return mr.sequence("broken", function(s)
+    local m = s:sizes("m")
+    local x, w, c = s:input("x", {m, 32}), s:input("w", {4, 32}), s:state("c", {2 * m + 2, 4})
+    s:call("a", gemm{m = m, n = 4, k = 32}, {A = x, B = w, C = c:rows(m + 1, m)})
+  end){m = any{max = 129}}
+end, "bind: 'C' of call 'a' would begin at element 4 * m + 4 of 'c', which is not at all sizes at a multiple of 16 bytes")
 refused("another call", function(s)
   local m = s:sizes("m")
   one(s, m, {})
