@@ -2,7 +2,8 @@
 --
 -- A change is {text=, list=, reason=, alone=}: statements, as text and as a list of {method, arguments...} (draft.lua), a
 -- sentence that says what may be gained, and whether it is not worth further statements that make the plan legal again.
--- change_lanes.lua has the changes of lanes; repair.lua makes the changed plan. Changes that are more likely to help come first, as there may not be time for all.
+-- change_lanes.lua has the changes of lanes; repair.lua makes the changed plan. Changes that are
+-- more likely to help come first, as there may not be time for all.
 
 local core = require "millrace.core"
 local draft = require "millrace.draft"
