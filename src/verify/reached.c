@@ -49,8 +49,18 @@ static bool has_elements(const struct program *p, const struct graph *g, const s
 	return true;
 }
 
-/* All combinations of tiles of the axes on which it depends whether something is inside, or as many as TILES_TRIED at random;
- * tiles of other axes are any. */
+/* Do elements of the dimension that are stored depend on where a tile is along the axis? Not where the index is the axis, and ends as the
+ * dimension does or before. */
+static bool depends_on(const struct program *p, const struct index_expr *x, int axis, int64_t size)
+{
+	const struct index_term *t = &x->term[0];
+	bool plain = x->n == 1 && !x->k && !x->value && t->coef == 1 && t->div == 1 && !t->mod;
+
+	return index_uses(x, axis) && !(plain && p->axes.v[axis].size <= size);
+}
+
+/* All combinations of tiles of the axes on which it depends whether something is inside, or whether it is stored; or as many as TILES_TRIED
+ * at random. Tiles of other axes are any. */
 static enum err_code check_condition(const struct plan *p, const struct role_op *o, struct err *e)
 {
 	const struct graph *g = p->graph;
@@ -65,8 +75,8 @@ static enum err_code check_condition(const struct plan *p, const struct role_op 
 
 	for (int a = 0; a < program->axes.n; a++) {
 		for (int d = 0; d < program->tensors.v[n->ref].rank; d++)
-			used[a] |= index_uses(&n->index[d], a) && !(n->index[d].n == 1 && !n->index[d].k && !n->index[d].value &&
-				program->axes.v[a].size <= program->axes.v[program->tensors.v[n->ref].dim[d]].size);
+			used[a] |= depends_on(program, &n->index[d], a, program->axes.v[program->tensors.v[n->ref].dim[d]].size);
+		used[a] |= num_uses_of(o->u.region.when, VAR_LO, a);
 		if (used[a])
 			total = min_i64(total * extent_tiles(&g->extents, a), TILES_TRIED + 1);
 	}
@@ -101,47 +111,70 @@ static int64_t box_var(const struct num_env *env, enum var v, int of)
 	return v == VAR_LO ? x->lo[of] : v == VAR_PANEL ? x->panel : v == VAR_ROUND ? x->round : v == VAR_THREAD ? x->thread : 0;
 }
 
-/* The copy engine traps at a box that begins in front of its tensor where it stores: tiles at random, and the first and last ones. */
-static enum err_code check_boxes(const struct role_program *r, const struct plan *p, const struct role_op *o, struct err *e)
+/* What holds of all operations of a body. */
+struct walk {
+	const struct role_program *r;
+	const struct plan *p;
+	int warps, rounds;		/* of the lane; batches of the store at hand */
+};
+
+static bool begins_in_front(const struct walk *w, const struct role_op *o, const struct role_box *b, const struct box_env *at)
 {
-	const struct graph *g = p->graph;
-	const struct role_box *b = &o->u.boxes.boxes.v[0];
+	if (b->when && !num_value(b->when, &at->env))
+		return false;
+	for (int d = 0; d < w->r->maps.v[o->u.boxes.map].rank; d++)
+		if (num_value(b->corner[d], &at->env) < 0)
+			return true;
+	return false;
+}
+
+/* The copy engine traps at a box that begins in front of its tensor where it stores. Of each warp, round and panel the boxes of the first tile,
+ * of the last one and of one at random; and of tiles at random any box. */
+static enum err_code check_boxes(const struct walk *w, const struct role_op *o, const struct role_box *b, struct err *e)
+{
+	const struct graph *g = w->p->graph;
 	struct box_env at = { .env.var = box_var };
 	struct prng random = { 1 };
+	int panels = o->u.boxes.panels, each = w->warps * w->rounds * panels;
 
-	for (int i = 0; i < BOXES_TRIED; i++) {
+	for (int i = 0; i < 3 * each + BOXES_TRIED; i++) {
+		int box = i < 3 * each ? i / 3 : (int)prng_below(&random, (uint32_t)each);
+
 		for (int a = 0; a < g->program->axes.n; a++) {
 			int64_t tiles = extent_tiles(&g->extents, a);
+			bool given = i < 3 * each && i % 3 < 2;
 
-			at.lo[a] = g->extents.tile[a] * (i < 2 ? i * (tiles - 1) : prng_below(&random, (uint32_t)min_i64(tiles, INT32_MAX)));
+			at.lo[a] = g->extents.tile[a] * (given ? i % 3 * (tiles - 1) : prng_below(&random, (uint32_t)min_i64(tiles, INT32_MAX)));
 		}
-		at.panel = prng_below(&random, (uint32_t)o->u.boxes.panels);
-		at.round = 0;
-		at.thread = i % 4 * r->target->warp;
-		for (int d = 0; d < r->maps.v[o->u.boxes.map].rank; d++)
-			if ((!b->when || num_value(b->when, &at.env)) && num_value(b->corner[d], &at.env) < 0)
-				return err_set(e, ERR_ILLEGAL, g->tasks.v[o->task].loc, "the kernel is wrong: a box that '%s' stores begins in "
-					"front of its tensor", g->tasks.v[o->task].name);
+		at.panel = box % panels;
+		at.round = box / panels % w->rounds;
+		at.thread = box / panels / w->rounds * w->r->target->warp;
+		if (begins_in_front(w, o, b, &at))
+			return err_set(e, ERR_ILLEGAL, g->tasks.v[o->task].loc, "the kernel is wrong: a box that '%s' stores begins in "
+				"front of its tensor", g->tasks.v[o->task].name);
 	}
 	return OK;
 }
 
-static enum err_code check_body(const struct role_program *r, const struct plan *p, const struct role_body *b, struct err *e)
+static enum err_code check_body(struct walk w, const struct role_body *b, struct err *e)
 {
 	for (int i = 0; i < b->v.n; i++) {
 		const struct role_op *o = b->v.v[i];
+		struct walk inside = w;
 
-		if (o->what == DO_STORE_BOXES)
-			TRY(check_boxes(r, p, o, e));
+		for (int k = 0; o->what == DO_STORE_BOXES && k < o->u.boxes.boxes.n; k++)
+			TRY(check_boxes(&w, o, &o->u.boxes.boxes.v[k], e));
 		if (!role_is_region(o->what))
 			continue;
+		if (o->what == DO_EACH && o->u.region.var == VAR_ROUND)
+			inside.rounds = (int)o->u.region.step;
 		if (o->what == DO_IF && o->u.region.section == SECTION_REACHED) {
-			if (o->task == NONE || p->graph->tasks.v[o->task].kind != TASK_STORE || o->u.region.other.v.n)
+			if (o->task == NONE || w.p->graph->tasks.v[o->task].kind != TASK_STORE || o->u.region.other.v.n)
 				return err_set(e, ERR_ILLEGAL, NOWHERE, "the kernel is wrong: what is left out is no store");
-			TRY(check_condition(p, o, e));
+			TRY(check_condition(w.p, o, e));
 		}
-		TRY(check_body(r, p, &o->u.region.body, e));
-		TRY(check_body(r, p, &o->u.region.other, e));
+		TRY(check_body(inside, &o->u.region.body, e));
+		TRY(check_body(inside, &o->u.region.other, e));
 	}
 	return OK;
 }
@@ -149,6 +182,6 @@ static enum err_code check_body(const struct role_program *r, const struct plan 
 enum err_code reached_check(const struct role_program *r, const struct plan *p, struct err *e)
 {
 	for (int i = 0; i < r->roles.n; i++)
-		TRY(check_body(r, p, &r->roles.v[i].body, e));
+		TRY(check_body((struct walk){ r, p, r->roles.v[i].warps, 1 }, &r->roles.v[i].body, e));
 	return OK;
 }
