@@ -7,6 +7,7 @@
 #include "plan/phases.h"
 #include "sim/follow.h"
 #include "sim/sim.h"
+#include "verify/launch.h"
 #include "verify/verify.h"
 #include "tests/unit/bench.h"
 
@@ -55,8 +56,64 @@ static void check_start(struct bench *b, int phase)
 		"  waits for what was launched before, then the next launch may begin");
 }
 
+/* Does the operation, or one inside of it, access what is not ready: a tensor that is stored, or loaded but for those of `ready`? */
+static bool accesses(const struct bench *b, const struct role_op *o, const char *ready)
+{
+	const struct stask *s = o->task != NONE ? &b->plan->graph->tasks.v[o->task] : NULL;
+	const struct role_body *in[] = { &o->u.region.body, &o->u.region.other };
+	bool found = false;
+
+	switch ((int)o->what) {
+	case DO_LOAD_BOXES: case DO_LOAD_THREADS: case DO_LOAD_WORDS:
+		return !strstr(ready, s->name);
+	case DO_STORE_BOXES: case DO_STORE_THREADS: case DO_STORE_RING: case DO_PUT_PANELS:
+		return true;
+	}
+	for (int k = 0; role_is_region(o->what) && k < 2; k++)
+		for (int i = 0; i < in[k]->v.n; i++)
+			found |= accesses(b, in[k]->v.v[i], ready);
+	return found;
+}
+
+/* Of the body that has the wait: the wait behind each operation that follows, and in regions that may not be executed. */
+static void check_moved(struct bench *b, struct role_body *in, int at, const char *ready)
+{
+	static const struct {
+		enum role_do what;
+		bool counts;
+	} around[] = { { DO_BLOCK, true }, { DO_EACH, true }, { DO_TASK, true }, { DO_IF, false }, { DO_LOOP, false }, { DO_TILES, false } };
+	struct role_body was = *in;
+	struct role_op *wait = was.v.v[at];
+	int wrong = 0, passed = 0;
+	struct err e;
+
+	in->v.v = arena_copy(&b->arena, was.v.v, (size_t)was.v.n, sizeof(*was.v.v));
+	for (int i = at; i + 1 < was.v.n; i++) {
+		in->v.v[i] = was.v.v[i + 1];
+		in->v.v[i + 1] = wait;
+		passed += accesses(b, was.v.v[i + 1], ready);
+		if ((launch_check(b->k->role, b->k->plan, b->phase, &e) != OK) != (passed > 0))
+			wrong++;
+	}
+	ok(passed > 0, "    something is accessed behind the wait");
+	is_int(wrong, 0, "    the wait may not come after it, but anywhere before");
+	memcpy(in->v.v, was.v.v, (size_t)was.v.n * sizeof(*was.v.v));
+	for (size_t i = 0; i < LEN(around); i++) {
+		struct role_op *region = arena_copy(&b->arena, wait, 1, sizeof(*wait));
+		bool good;
+
+		region->what = around[i].what;
+		memset(&region->u, 0, sizeof(region->u));
+		VEC_PUSH(&b->arena, &region->u.region.body.v, wait);
+		in->v.v[at] = region;
+		good = launch_check(b->k->role, b->k->plan, b->phase, &e) == OK;
+		is_int(good, around[i].counts, role_op_info[around[i].what].name);
+	}
+	*in = was;
+}
+
 /* Takes out the wait of one lane after the other. */
-static void check_ready(const char *name, const char *script, int waiting, const char *const *lanes_waiting)
+static void check_ready(const char *name, const char *script, const char *ready, int waiting, const char *const *lanes_waiting)
 {
 	struct bench b;
 
@@ -82,6 +139,7 @@ static void check_ready(const char *name, const char *script, int waiting, const
 			diag("%s", e.msg);
 		*in = was;
 		is_int(verify(b.k->role, b.k->plan, 0, &b.arena, NULL, &e), OK, "  and accepts it as it is");
+		check_moved(&b, in, at, ready);
 	}
 	bench_close(&b);
 }
@@ -101,6 +159,71 @@ static void check_said(const char *script)
 	ok(verify(b.k->role, p, 0, &b.arena, NULL, &e) == ERR_ILLEGAL && strstr(e.msg, "waits for the kernels in front"),
 		"verify refuses a load before the wait of what is not ready");
 	plan_free(p);
+	bench_close(&b);
+}
+
+/* The first wait of a lane; *n of them. */
+static struct role_body *wait_of(struct bench *b, const char *lane, int *at, int *n)
+{
+	struct role_body *in = NULL;
+
+	*n = 0;
+	for (int i = 0; i < b->k->role->roles.n; i++)
+		if (!strcmp(b->k->role->roles.v[i].name, lane))
+			*n = count_waits(&b->k->role->roles.v[i].body, &in, at);
+	return in;
+}
+
+static void refused(struct bench *b, const char *why, const char *what)
+{
+	struct err e = { 0 };
+	enum err_code code = launch_check(b->k->role, b->k->plan, b->phase, &e);
+
+	if (!ok(code == ERR_ILLEGAL && strstr(e.msg, why), what))
+		diag("%s", code ? e.msg : "accepted");
+}
+
+/* A kernel all of whose waits are in iterations of a loop may be over before what is in front of it. */
+static void check_end(const char *script)
+{
+	int at[2] = { NONE, NONE }, n[2], task;
+	struct role_body *in[2];
+	struct bench b;
+	struct err e;
+
+	bench_open(&b, script, 0);
+	in[0] = wait_of(&b, "c0", &at[0], &n[0]);
+	in[1] = wait_of(&b, "p0", &at[1], &n[1]);
+	if (ok(n[0] == 1 && n[1] > 0, "a lane that stores waits, and one that loads what is ready and what is not does in its loop")) {
+		struct role_op *o = in[0]->v.v[at[0]];
+
+		task = o->task;
+		ok(b.plan->graph->tasks.v[in[1]->v.v[at[1]]->task].loop != NONE, "  which may have no iteration");
+		o->task = in[1]->v.v[at[1]]->task;
+		refused(&b, "may end before what is in front", "  if all waits were such, the kernel could end before what is in front of it");
+		o->task = NONE;
+		is_int(launch_check(b.k->role, b.plan, 0, &e), OK, "  but not if a lane waits as it begins");
+		o->task = task;
+	}
+	bench_close(&b);
+}
+
+/* Lengths and indices are read by all that a lane does; and a counter of tiles is the same for launches that overlap. */
+static void check_at_once(const char *name, const char *script, const char *why, const char *lane)
+{
+	struct role_body *in;
+	int at = NONE, n;
+	struct bench b;
+	struct err e;
+
+	bench_open(&b, script, 0);
+	in = wait_of(&b, lane, &at, &n);
+	is_int(launch_check(b.k->role, b.plan, 0, &e), OK, name);
+	if (ok(in && b.k->role->roles.n > 1, "  a lane waits as it begins")) {
+		in->v.n--;
+		memmove(&in->v.v[at], &in->v.v[at + 1], (size_t)(in->v.n - at) * sizeof(*in->v.v));
+		refused(&b, why, "  refused without its wait");
+	}
 	bench_close(&b);
 }
 
@@ -226,12 +349,23 @@ int main(void)
 	char script[sizeof(gemm) + 64];
 
 	snprintf(script, sizeof(script), gemm, "ready={'B'}");
-	check_ready("weights are ready", script, 2, stores);
+	check_ready("weights are ready", script, "load_b", 2, stores);
 	check_said(script);
 	snprintf(script, sizeof(script), gemm, "ready={'A', 'B'}, next='loaded'");
-	check_ready("all is ready", script, 1, stores);
+	check_ready("all is ready", script, "load_a load_b", 1, stores);
 	snprintf(script, sizeof(script), gemm, "next='start'");
-	check_ready("the next kernel begins at the start", script, 3, stores);
+	check_ready("the next kernel begins at the start", script, "", 3, stores);
+	check_end("local plan = mr.plan(mr.examples.gemm{m=64, n=128, k=128}:graph{tile={m=64, n=64, k=32}}, device) plan:lane('p0', {warps=1}) "
+		"for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == 'load' and 'p0' or 'c0'}) end plan:buffers{a=2, b=2} "
+		"plan:fill_waits() plan:launch{ready={'B'}} return plan");
+	check_at_once("lengths", "local plan = with_lengths('attention', {b=4, m=64, n=160, d=32}, {m=64, n=64}, {k=2, v=2}) "
+		"plan:launch{next='start'} return plan", "reads lengths or indices", "c0");
+	check_at_once("lengths, for the lane that loads", "local plan = with_lengths('attention', {b=4, m=64, n=160, d=32}, {m=64, n=64}, "
+		"{k=2, v=2}) plan:launch{next='start'} return plan", "waits for the kernels in front", "p0");
+	check_at_once("a counter of tiles", "local plan = mr.plan(mr.examples.gemm{m=640, n=128, k=128}:graph{tile={m=64, n=64, k=32}}, device) "
+		"plan:lane('p0', {warps=1}) for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == 'load' and 'p0' or 'c0'}) end "
+		"plan:buffers{a=2, b=2} plan:grid{eus=2, dynamic=true} plan:fill_waits() plan:launch{ready={'A', 'B'}} return plan",
+		"takes tiles by a counter", "p0");
 	check_follow("'B'");
 	check_follow("");
 	check_phase("parts of a sum", parts, 0, false);
