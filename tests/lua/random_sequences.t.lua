@@ -18,13 +18,41 @@ local function program(name, inputs, f)
   end)
 end
 
+-- The same in two phases, with a temporary of its own; and what stores to a part of each row, where the rest stays.
+local function halves(name)
+  return mr.program(name, function(p)
+    local m, n = p:axes("m", "n")
+    local X, T, Y = p:input("X1", {m, n}, "f32"), p:temp("T", {n, m}, "f32"), p:output("Y", {m, n}, "f32")
+    p:phase("turn", function()
+      local x = p:load("load_1", X)
+      T:store("keep", p:task("once", function() return x * 2 end), {n, m})
+    end)
+    p:phase("back", function()
+      local t = p:load("load_t", T, {n, m})
+      Y:store("store", p:task("work", function() return t - 1 end))
+    end)
+  end)
+end
+
+local function part(name, by, inputs)
+  return mr.program(name, function(p)
+    local m, n = p:axes("m", "n")
+    local x = p:load("load_1", p:input("X1", {m, n}, "f32"))
+    local y = inputs > 1 and p:load("load_2", p:input("X2", {m, n}, "f32"))
+    p:output("Y", {m, n}, "f32"):store("store", p:task("work", function() return y and x - y or x + 2 end), {m, n + by})
+  end)
+end
+
 local programs = {
+  halves "halves", part("behind", 8, 1),
   program("copy", 1, function(x) return x + 0 end),
   program("twice", 1, function(x) return x * 2 - 1 end),
   program("add", 2, function(x, y) return x + y end),
   program("less", 2, function(x, y) return x - y * 2 end),
   program("most", 2, function(x, y) return max(x, y) + 1 end),
+  part("in_front", -4, 2),
 }
+local inputs_of <const>, partly <const>, has_own <const> = {1, 1, 1, 1, 2, 2, 2, 2}, {[2] = true, [8] = true}, {[1] = true}
 
 -- Programs of one or two blocks, with plans and their kernels, which all sequences share: of two, one loads X1 before it waits for what is
 -- in front of it.
@@ -78,7 +106,10 @@ local function draw(seed)
   end
   local function call(to, b, blocks)
     local which, from = 1 + below(#programs), {}
-    for _ = 1, which > 2 and 2 or 1 do
+    for k = b, b + blocks - 1 do                        -- what is kept of a block must be there
+      if partly[which] and to.role ~= "state" and not to.written[k] then which = 3 + below(5) end
+    end
+    for _ = 1, inputs_of[which] do
       local list = {}
       for _, x in ipairs(readable(blocks)) do
         if x[1] ~= to or x[2] + blocks <= b or x[2] >= b + blocks then list[#list + 1] = x end
@@ -183,8 +214,8 @@ end
 ---- an oracle -----------------------------------------------------------------------------------
 
 -- What each call has computed, and the blocks of outputs and states hold, after the calls in this order, as terms. address(t): of a tensor,
--- in blocks.
-local function terms(d, order, address)
+-- in blocks; own(i): of what call i keeps between its phases.
+local function terms(d, order, address, own)
   local memory, list = {}, {}
   local function at(t, b) return address(t) + b end
   for _, t in ipairs(d.tensors) do
@@ -198,8 +229,10 @@ local function terms(d, order, address)
     for k = 0, c.blocks - 1 do
       local parts = {}
       for n, x in ipairs(c.from) do parts[n] = memory[at(x[1], x[2] + k)] or "nothing" end
+      if partly[c.which] then parts[#parts + 1] = memory[at(c.to[1], c.to[2] + k)] or "nothing" end
       out[k] = ("%d(%s)"):format(c.which, table.concat(parts, ","))
     end
+    for k = 0, has_own[c.which] and c.blocks - 1 or -1 do memory[own(i) + k] = "its own" end
     for k = 0, c.blocks - 1 do memory[at(c.to[1], c.to[2] + k)] = out[k] end
     list[i] = table.concat(out, " ", 0)
   end
@@ -220,7 +253,7 @@ local function may_be_wrong(d, sp)
   for i, t in ipairs(d.tensors) do apart[t] = 1000 * i end
   local sequence = {}
   for i = 1, #d.calls do sequence[i] = i end
-  local want = terms(d, sequence, function(t) return apart[t] end)
+  local want = terms(d, sequence, function(t) return apart[t] end, function(i) return -1000 * i end)
   local needs, launched, last = {}, {}, {}
   for _, c in ipairs(sp.calls) do
     local i = names[c.name]
@@ -234,7 +267,7 @@ local function may_be_wrong(d, sp)
   local function go()
     if wrong then return end
     if #order == #d.calls then
-      wrong = terms(d, order, function(t) return base[t] end) ~= want
+      wrong = terms(d, order, function(t) return base[t] end, function(i) return sp.offsets[d.calls[i].name .. ".T"] // block end) ~= want
       return
     end
     for i = 1, #d.calls do
