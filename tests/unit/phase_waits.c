@@ -109,6 +109,22 @@ static void check_moved(struct bench *b, struct role_body *in, int at, const cha
 		good = launch_check(b->k->role, b->k->plan, b->phase, &e) == OK;
 		is_int(good, around[i].counts, role_op_info[around[i].what].name);
 	}
+	for (int first = 0; first < 2; first++) {	/* one branch waits, and what follows is in this one, or in the other one */
+		struct role_op *branch = arena_copy(&b->arena, wait, 1, sizeof(*wait));
+		struct role_body *there;
+
+		memset(&branch->u, 0, sizeof(branch->u));
+		branch->what = DO_IF;
+		there = first ? &branch->u.region.body : &branch->u.region.other;
+		VEC_PUSH(&b->arena, &branch->u.region.body.v, wait);
+		for (int i = at + 1; i < was.v.n; i++)
+			VEC_PUSH(&b->arena, &there->v, was.v.v[i]);
+		in->v.v[at] = branch;
+		in->v.n = at + 1;
+		is_int(launch_check(b->k->role, b->k->plan, b->phase, &e) == OK, first, first ? "    behind the wait in one branch" :
+			"    not in the branch that does not wait");
+		in->v.n = was.v.n;
+	}
 	*in = was;
 }
 

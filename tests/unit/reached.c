@@ -232,7 +232,7 @@ static const struct num *spoil(struct bench *b, const struct num *corner, const 
 	return num_select(&b->arena, here, num_const(&b->arena, -1), corner);
 }
 
-static void check_boxes(const char *name, const char *script, int warps, int rounds, int tiles)
+static void check_boxes(const char *name, const char *script, int warps, int rounds, int panels, int tiles)
 {
 	struct role_op *o, *each;
 	struct role_box *box;
@@ -249,6 +249,7 @@ static void check_boxes(const char *name, const char *script, int warps, int rou
 		each = find(&b, DO_EACH, VAR_ROUND);
 		is_int(each->u.region.step, rounds, "  in so many rounds");
 	}
+	is_int(o->u.boxes.panels, panels, "  of so many panels");
 	for (int d = 0; d < n; d++) {
 		was = box->corner[d];
 		for (int w = 0; w < warps; w++)
@@ -278,6 +279,26 @@ static void check_boxes(const char *name, const char *script, int warps, int rou
 		box->when = when;
 		box->corner[d] = was;
 	}
+	bench_close(&b);
+}
+
+/* The first and the last tile of very many. */
+static void check_last(const char *script)
+{
+	struct role_op *o;
+	struct bench b;
+
+	bench_open(&b, script, 0);
+	o = find(&b, DO_STORE_BOXES, SECTION_NONE);
+	for (int a = 0; a < b.plan->graph->program->axes.n; a++)
+		for (int last = 0; last < 2 && extent_tiles(&b.plan->graph->extents, a) > 1000; last++) {
+			const struct num **corner = &o->u.boxes.boxes.v[0].corner[0], *was = *corner;
+			const struct at at = { VAR_LO, a, last * (extent_tiles(&b.plan->graph->extents, a) - 1) * b.plan->graph->extents.tile[a] };
+
+			*corner = spoil(&b, was, &at, 1);
+			refused(&b, "begins in front", last ? "the last tile of very many" : "the first tile of very many");
+			*corner = was;
+		}
 	bench_close(&b);
 }
 
@@ -324,6 +345,11 @@ static void check_when(const char *script)
 
 #define DIM(name, size) "p:axis('" name "', " #size ")"
 
+/* A product whose result the copy engine stores; loads are on the lane `loading`. */
+#define ENGINE(sizes, tile, loading) "local plan = mr.plan(mr.examples.gemm" sizes ":graph{tile=" tile "}, device) " \
+	"plan:lane('p0', {warps=1}) plan:lane('c0', {warps=4}) plan:buffers{a=2, b=2} for _, t in ipairs(plan.tasks) do plan:append(t.name, " \
+	"{lane = t.kind == 'load' and '" loading "' or 'c0', seu = t.kind == 'store' and 'tma' or nil}) end plan:fill_waits() return plan"
+
 int main(void)
 {
 	check_tiles("in front, and behind", "" PROGRAM("{m=100, n=200}", "{m, " DIM("y", 80) "}", "{m, n - 40}")
@@ -360,10 +386,13 @@ int main(void)
 	check_form("" PROGRAM("{m=100, n=200}", "{m, " DIM("y", 80) "}", "{m, n - 40}") "return simple(p, {m=32, n=16})");
 	check_boxes("boxes of eight warps", "local plan = mr.plan(mr.examples.gemm{m=256, n=128, k=64}:graph{tile={m=128, n=64, k=32}}, device) "
 		"plan:lane('p0', {warps=1}) plan:lane('c0', {warps=8}) for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == 'load' "
-		"and 'p0' or 'c0', seu = t.kind == 'store' and 'tma' or nil}) end plan:fill_waits() return plan", 8, 1, 2);
+		"and 'p0' or 'c0', seu = t.kind == 'store' and 'tma' or nil}) end plan:fill_waits() return plan", 8, 1, 1, 2);
 	check_boxes("boxes in rounds", "local plan = mr.plan(mr.examples.gemm{m=320, n=256, k=64}:graph{tile={m=64, n=256, k=64}}, device) "
 		"plan:lane('p0', {warps=1}) plan:lane('c0', {warps=4}) plan:buffers{a=5, b=5} for _, t in ipairs(plan.tasks) do plan:append(t.name, "
-		"{lane = t.kind == 'load' and 'p0' or 'c0', seu = t.kind == 'store' and 'tma' or nil}) end plan:fill_waits() return plan", 4, 4, 5);
+		"{lane = t.kind == 'load' and 'p0' or 'c0', seu = t.kind == 'store' and 'tma' or nil}) end plan:fill_waits() return plan", 4, 4, 1, 5);
+	check_boxes("boxes of several panels", ENGINE("{m=256, n=256, k=64}", "{m=64, n=256, k=32}", "p0"), 4, 1, 4, 4);
+	check_boxes("boxes of the lane that loads, too", ENGINE("{m=128, n=64, k=64}", "{m=64, n=64, k=32}", "c0"), 4, 1, 1, 2);
+	check_last(ENGINE("{m=128000, n=64, k=64}", "{m=64, n=64, k=32}", "p0"));
 	check_when("local plan = mr.plan(mr.examples.qkv_rope{b=1, m=64, k=64, hq=2, hkv=1, d=64}:graph{tile={m=64, h=1, k=32}}, device) "
 		"for _, t in ipairs(plan.tasks) do plan:append(t.name) end plan:grid{eus=1} plan:fill_waits() return plan");
 	return tap_done();
