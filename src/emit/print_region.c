@@ -223,7 +223,7 @@ static void put_let(struct print *c, const struct role_op *o)
 
 static void put_change(struct print *c, const struct role_op *o)
 {
-	const struct role_let *l = &o->u.let.v.v[0];
+	const struct role_let *l = o->u.let.v.v;
 	const char *name = var(c, l->var, l->of);
 
 	if (o->what == DO_SET)

@@ -341,7 +341,7 @@ static void follow_body(struct signaling *g, const struct role_body *from, struc
 /* A counter that is never read. */
 static bool is_needless(const struct signaling *g, const struct role_op *o)
 {
-	const struct role_let *l = &o->u.let.v.v[0];
+	const struct role_let *l = o->u.let.v.v;
 
 	if (o->what != DO_LET && o->what != DO_SET && o->what != DO_ADVANCE)
 		return false;
