@@ -2,9 +2,9 @@
  * check finds what is wrong there. */
 #include "base/prng.h"
 #include "seq/seqplan.h"
-#include "tests/unit/make_program.h"
+#include "tests/fuzz/sequence_edits.h"
 
-enum { CALLS = 7, TENSORS = 6, CASES = 3000, ELEMENTS = 64 };
+enum { SESSIONS = 20000, BYTES_MOST = 300, CALLS = 7, TENSORS = 6, CASES = 3000, ELEMENTS = 64 };
 
 static struct program *programs[2];	/* with one input and with two */
 
@@ -184,6 +184,36 @@ static void try_one(struct mem *m, struct vdevice *d, struct prng *r)
 	arena_release(&a);
 }
 
+/* Sequences and edits of all kinds from random bytes. */
+static void try_bytes(struct mem *m, struct prng *r)
+{
+	int finished = 0, legal = 0, illegal = 0, refused = 0, wrong = 0;
+	struct seq_stage stage;
+
+	seq_stage_init(&stage, m);
+	for (int i = 0; i < SESSIONS; i++) {
+		uint8_t bytes[BYTES_MOST];
+		size_t n = prng_below(r, BYTES_MOST);
+		struct seq_session x;
+
+		for (size_t k = 0; k < n; k++)
+			bytes[k] = (uint8_t)prng_below(r, 256);
+		seq_session_run(&x, &stage, bytes, n);
+		finished += x.finished;
+		legal += x.legal;
+		illegal += x.illegal;
+		refused += x.refused;
+		wrong += x.wrong != NULL;
+		if (x.wrong)
+			printf("# session %d: %s\n", i, x.wrong);
+	}
+	seq_stage_release(&stage);
+	printf("# %d sequences, %d legal plans, %d others, %d edits refused\n", finished, legal, illegal, refused);
+	tap_line(finished > SESSIONS / 50 && legal > SESSIONS / 50 && illegal > SESSIONS / 50 && refused > SESSIONS / 50, __FILE__,
+		__LINE__, "bytes make sequences and plans of all kinds");
+	tap_int(wrong, 0, __FILE__, __LINE__, "edits and check do what they must");
+}
+
 int main(void)
 {
 	struct mem m = { 0 };
@@ -200,6 +230,7 @@ int main(void)
 	tap_int(seen.relations, 0, __FILE__, __LINE__, "the relation is the closure");
 	tap_int(seen.clashes, 0, __FILE__, __LINE__, "temporaries that share bytes are never in use at once");
 	tap_int(seen.verdicts, 0, __FILE__, __LINE__, "check finds what brute force finds, and no more");
+	try_bytes(&m, &r);
 	program_free(programs[0]);
 	program_free(programs[1]);
 	device_free(d);
