@@ -4,6 +4,7 @@
 --   millrace random_programs.t.lua [FIRST [LAST [TARGET [DEVICE]]]]     these programs alone; TARGET is host or cuda, DEVICE
 --                                                              what the plans are for, such as a100
 --
+-- Numbers below 0 are programs whose stores have other indices than their axes: shifted, in blocks, turned, outside of tensors.
 -- MILLRACE_PROGRAMS in the environment is another number of programs. A fault is printed as the smallest program found that
 -- still has it, with its plan.
 local mr = require "millrace"
@@ -136,10 +137,11 @@ local FOUND_ONCE <const> = {12465, 202465, 203971, 205580, 313899}
 
 local seeds = arg[1] and {} or table.move(FOUND_ONCE, 1, #FOUND_ONCE, 1, {})
 for seed = first, last do seeds[#seeds + 1] = seed end
+for seed = 1, arg[1] and 0 or last // 4 do seeds[#seeds + 1] = -seed end      -- those whose stores are elsewhere
 
 local counts, planned, missed, refusals = {}, 0, {}, {}
 for _, seed in ipairs(seeds) do
-  local case = random_programs.draw(seed)
+  local case = random_programs.draw(math.abs(seed), seed < 0)
   local results, faults = {}, {}
   for _, method in ipairs(ORDER) do
     local result, why = outcome(case, method)

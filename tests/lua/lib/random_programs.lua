@@ -413,6 +413,50 @@ end
 
 ---- stores -------------------------------------------------------------------------
 
+-- Indices of a store that are not its axes: its elements are elsewhere in a tensor, and some of them may be outside. `dims` gets the
+-- dimensions. Two elements are never stored to one.
+local function elsewhere(draft, tensor, axes, dims)
+  local index, at, n, i = {}, {}, 0, 1
+  local function dimension(size, text)
+    n = n + 1
+    dims[n], at[n] = ('p:axis("%s_%d", %d)'):format(tensor:lower(), n, math.max(size, 1)), text
+  end
+  table.move(axes, 1, #axes, 1, index)
+  for k = #dims, 1, -1 do dims[k] = nil end
+  while i <= #index do
+    local axis, roll = index[i], random(12)
+    local size = draft.sizes[axis]
+    if roll <= 3 then                                   -- a shift, of any number or of one that tiles have
+      local by = choose{1, 2, 8, 16, 32, 64, size // 2, random(size)}
+      dimension(size + choose{0, 0, by, by + 8, -by, -by // 2, 8, 16}, ("%s %s %d"):format(axis, choose{"+", "-", "-"}, by))
+    elseif roll == 4 then
+      dimension(size * 2 + choose{0, -8, 8}, ("%s * 2 + %d"):format(axis, random(0, 1)))
+    elseif roll == 5 then                               -- in blocks
+      local by = choose{2, 4, 8, 16}
+      dimension((size + by - 1) // by - choose{0, 0, 0, 1}, ("%s // %d - %d"):format(axis, by, choose{0, 0, 1}))
+      dimension(by - choose{0, 0, 0, 1}, ("%s %% %d"):format(axis, by))
+    elseif roll == 6 and index[i + 1] then              -- two axes in one dimension
+      local other = index[i + 1]
+      dimension(size * draft.sizes[other] - choose{0, 0, 8, size}, ("%s * %d + %s - %d"):format(axis, draft.sizes[other], other,
+        choose{0, 0, 8, draft.sizes[other]}))
+      i = i + 1
+    elseif roll == 7 then                               -- the other way around
+      dimension(size + choose{0, 0, -3, 8}, ("%d - %s"):format(size - 1 + choose{0, 0, 1, -2}, axis))
+    elseif roll == 8 then
+      dimension(size, axis)
+      dimension(random(3), tostring(random(0, 2)))
+    elseif roll == 9 then                               -- rows where a table says
+      local t = table_value(draft, axis, 1)
+      dimension(size + random(0, 9), t.name .. choose{"", "", " - 2", " + 1"})
+    else
+      n = n + 1
+      dims[n], at[n] = roll == 10 and ('p:axis("%s_%d", %d)'):format(tensor:lower(), n, size + choose{8, 16, 24}) or axis, axis
+    end
+    i = i + 1
+  end
+  return ", {" .. list(at) .. "}"
+end
+
 function M.store(draft, value)
   local tensor = name_of(draft, "Y")
   local axes = shuffled(value.axes)
@@ -426,8 +470,9 @@ function M.store(draft, value)
   if draft.batch then table.insert(axes, 1, draft.batch) end
   local dims, index = {}, ""
   for i, axis in ipairs(axes) do dims[i] = axis end
+  if draft.elsewhere then index = elsewhere(draft, tensor, axes, dims) end
   if #dims == 0 then dims, index = {'p:axis("' .. tensor:lower() .. '_one", 1)'}, ", {0}" end
-  if #axes > 0 and chance(0.05) then                    -- rows where a table says
+  if #axes > 0 and not draft.elsewhere and chance(0.05) then    -- rows where a table says
     local i = random(#axes)
     if axes[i] ~= draft.batch then
       local t = table_value(draft, axes[i], 1)
@@ -531,9 +576,10 @@ local function live(lines)
   return others
 end
 
-function M.draw(seed)
+-- elsewhere: stores have indices other than their axes
+function M.draw(seed, elsewhere)
   math.randomseed(seed)
-  local draft = {names = 0, blocks = 0, depth = 1, lines = {}, head = {}, open = {}, sizes = {}, axes = {}, temps = {}}
+  local draft = {elsewhere = elsewhere, names = 0, blocks = 0, depth = 1, lines = {}, head = {}, open = {}, sizes = {}, axes = {}, temps = {}}
   for i = 1, choose{2, 3, 3, 3, 4} do
     local axis = ("mnkd"):sub(i, i)
     draft.axes[i], draft.sizes[axis] = axis, choose(SIZES)
