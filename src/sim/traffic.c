@@ -442,9 +442,12 @@ static void share_edges(const struct plan *p, int phase, int t, int eus, struct 
 	box_at(tensor, n->index, &at, &box);
 	for (int d = 0; d < tensor->rank; d++)
 		for (int i = 0; i < grid->n; i++) {
-			int64_t step = step_along(g, &n->index[d], grid->axis[i]), all = box.of[d].hi - box.of[d].lo + 1;
+			int64_t step = step_along(g, &n->index[d], grid->axis[i]), all;
 
-			if (n->index[d].value || step <= 0 || all <= step || grid->tiles[i] < 2)
+			if (n->index[d].value || step <= 0 || grid->tiles[i] < 2)
+				continue;
+			all = box.of[d].hi - box.of[d].lo + 1;		/* of an index that has a value, the range has no end */
+			if (all <= step)
 				continue;
 			shift[d] = all - step;
 			share *= (double)step / (double)all;

@@ -405,7 +405,9 @@ static enum err_code check_load_ring(struct kernel *k, const struct flag *f, str
 
 static enum err_code check_depths(struct kernel *k, struct err *e)
 {
-	for (const struct flag *f = k->flags.v; f < k->flags.v + k->flags.n; f++) {
+	for (int i = 0; i < k->flags.n; i++) {
+		const struct flag *f = &k->flags.v[i];
+
 		TRY(check_load_ring(k, f, e));
 		if (f->depth <= DEPTH_MAX)
 			continue;
