@@ -63,8 +63,8 @@ static bool waits_each_tile(const struct check *c, const struct role_body *b)
 	return false;
 }
 
-/* No access to what kernels or phases in front may still use before a wait for their end; and as this kernel does not end before it
- * has waited, its end is also that of all in front of it, for those behind it. */
+/* No access to what kernels or phases in front may still use before a wait for their end; and as this kernel does
+ * not end before it has waited, its end is also that of all in front of it, for those behind it. */
 enum err_code launch_check(const struct role_program *r, const struct plan *p, int phase, struct err *e)
 {
 	const struct check x = { r, p, phase, e }, *c = &x;

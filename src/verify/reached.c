@@ -49,8 +49,8 @@ static bool has_elements(const struct program *p, const struct graph *g, const s
 	return true;
 }
 
-/* Do elements of the dimension that are stored depend on where a tile is along the axis? Not where the index is the axis, and ends as the
- * dimension does or before. */
+/* Do elements of the dimension that are stored depend on where a tile is along the axis? Not where the index is
+ * the axis, and ends as the dimension does or before. */
 static bool depends_on(const struct program *p, const struct index_expr *x, int axis, int64_t size)
 {
 	const struct index_term *t = &x->term[0];
@@ -59,8 +59,8 @@ static bool depends_on(const struct program *p, const struct index_expr *x, int 
 	return index_uses(x, axis) && !(plain && p->axes.v[axis].size <= size);
 }
 
-/* All combinations of tiles of the axes on which it depends whether something is inside, or whether it is stored; or as many as TILES_TRIED
- * at random. Tiles of other axes are any. */
+/* All combinations of tiles of the axes on which it depends whether something is inside, or whether it is stored;
+ * or as many as TILES_TRIED at random. Tiles of other axes are any. */
 static enum err_code check_condition(const struct plan *p, const struct role_op *o, struct err *e)
 {
 	const struct graph *g = p->graph;
@@ -128,8 +128,8 @@ static bool begins_in_front(const struct walk *w, const struct role_op *o, const
 	return false;
 }
 
-/* The copy engine traps at a box that begins in front of its tensor where it stores. Of each warp, round and panel the boxes of the first tile,
- * of the last one and of one at random; and of tiles at random any box. */
+/* The copy engine traps at a box that begins in front of its tensor where it stores. Of each warp, round and panel
+ * the boxes of the first tile, of the last one and of one at random; and of tiles at random any box. */
 static enum err_code check_boxes(const struct walk *w, const struct role_op *o, const struct role_box *b, struct err *e)
 {
 	const struct graph *g = w->p->graph;

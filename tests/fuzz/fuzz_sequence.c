@@ -1,5 +1,5 @@
-/* Bytes as a sequence and edits of its plan (sequence_edits.h): nothing crashes, an edit that fails changes nothing, and check finds what is
- * wrong, and no more. */
+/* Bytes as a sequence and edits of its plan (sequence_edits.h): nothing crashes, an edit that fails changes
+ * nothing, and check finds what is wrong, and no more. */
 #include "tests/fuzz/sequence_edits.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

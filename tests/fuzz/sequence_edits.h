@@ -1,8 +1,8 @@
 /* sequence_edits.h - a sequence and edits of its plan, read from bytes.
  *
- * Tensors and calls, right and wrong; then orders, streams, waits and offsets. An edit that fails must leave the plan as it was, a copy
- * must have the same text, and check must find something wrong just where a search by brute force does. The fuzz target and the
- * unit test share this.
+ * * Tensors and calls, right and wrong; then orders, streams, waits and offsets. An edit that fails must leave the
+ * plan as it was, a copy must have the same text, and check must find something wrong just where a search by brute
+ * force does. The fuzz target and the unit test share this.
  */
 #ifndef SEQUENCE_EDITS_H
 #define SEQUENCE_EDITS_H
@@ -14,7 +14,8 @@
 
 enum { SEQ_EDITS_MOST = 64, SEQ_FEW = 8 };
 
-/* What all sessions use: programs of up to two inputs, with and without a temporary, and devices with and without early launches. */
+/* What all sessions use: programs of up to two inputs, with and without a temporary, and devices with and without
+ * early launches. */
 struct seq_stage {
 	struct mem *mem;
 	struct program *program[4];

@@ -1,5 +1,6 @@
-/* What waits for the phase before: the kernel's stores, and lanes that load what earlier phases store; and verify refuses kernels in
- * which such a wait is missing. The CPU runs phases one after the other, so only the tree shows it. */
+/* What waits for the phase before: the kernel's stores, and lanes that load what earlier phases store; and verify
+ * refuses kernels in which such a wait is missing. The CPU runs phases one after the other, so only the tree shows
+ * it. */
 #include <math.h>
 
 #include "emit/emit.h"
@@ -43,8 +44,8 @@ static bool touches_memory(const struct bench *b, const struct role_body *body, 
 	return false;
 }
 
-/* What was launched before the program may still run where its first phase begins. That lets the next one begin only behind its wait,
- * as a second phase loads inputs without one. */
+/* What was launched before the program may still run where its first phase begins. That lets the next one begin
+ * only behind its wait, as a second phase loads inputs without one. */
 static void check_start(struct bench *b, int phase)
 {
 	const char *first = "BLOCK_SYNC();\n\tLAST_PHASE_WAIT();\n\tNEXT_PHASE_MAY_BEGIN();\n";
@@ -56,7 +57,8 @@ static void check_start(struct bench *b, int phase)
 		"  waits for what was launched before, then the next launch may begin");
 }
 
-/* Does the operation, or one inside of it, access what is not ready: a tensor that is stored, or loaded but for those of `ready`? */
+/* Does the operation, or one inside of it, access what is not ready: a tensor that is stored, or loaded but for
+ * those of `ready`? */
 static bool accesses(const struct bench *b, const struct role_op *o, const char *ready)
 {
 	const struct stask *s = o->task != NONE ? &b->plan->graph->tasks.v[o->task] : NULL;
@@ -75,7 +77,8 @@ static bool accesses(const struct bench *b, const struct role_op *o, const char 
 	return found;
 }
 
-/* Of the body that has the wait: the wait behind each operation that follows, and in regions that may not be executed. */
+/* Of the body that has the wait: the wait behind each operation that follows, and in regions that may not be
+ * executed. */
 static void check_moved(struct bench *b, struct role_body *in, int at, const char *ready)
 {
 	static const struct {
@@ -160,8 +163,8 @@ static void check_ready(const char *name, const char *script, const char *ready,
 	bench_close(&b);
 }
 
-/* A load that is ready is so because the plan says it: the same kernel is wrong for the plan without that. And a kernel of which no lane
- * waits could end before what is in front of it. */
+/* A load that is ready is so because the plan says it: the same kernel is wrong for the plan without that. And a
+ * kernel of which no lane waits could end before what is in front of it. */
 static void check_said(const char *script)
 {
 	struct bench b;
@@ -224,7 +227,8 @@ static void check_end(const char *script)
 	bench_close(&b);
 }
 
-/* Lengths and indices are read by all that a lane does; and a counter of tiles is the same for launches that overlap. */
+/* Lengths and indices are read by all that a lane does; and a counter of tiles is the same for launches that
+ * overlap. */
 static void check_at_once(const char *name, const char *script, const char *why, const char *lane)
 {
 	struct role_body *in;

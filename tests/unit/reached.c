@@ -1,6 +1,7 @@
-/* Stores that are left out in tiles of which the tensor has nothing (src/verify/reached.h). The oracle looks at all elements of a tile:
- * a kernel that leaves out a tile with elements is refused, one that leaves out another tile is not. And boxes that begin in front of
- * their tensor are refused, of whichever warp, round, panel and tile they are. */
+/* Stores that are left out in tiles of which the tensor has nothing (src/verify/reached.h). The oracle looks at
+ * all elements of a tile: a kernel that leaves out a tile with elements is refused, one that leaves out another
+ * tile is not. And boxes that begin in front of their tensor are refused, of whichever warp, round, panel and tile
+ * they are. */
 #include "lower/passes.h"
 #include "verify/reached.h"
 #include "tests/unit/bench.h"
@@ -137,8 +138,8 @@ static void leave_out(struct bench *b, struct role_op *o, int i, const bool *wit
 	o->u.region.when = was;
 }
 
-/* Leaves out each tile of the axes of which there are several, one at a time, and each part of one axis. exact: nothing else is
- * refused. */
+/* Leaves out each tile of the axes of which there are several, one at a time, and each part of one axis. exact:
+ * nothing else is refused. */
 static void check_tiles(const char *name, const char *script, bool exact)
 {
 	int wrong = 0, strict = 0, with = 0, none = 0, tiles = 1;
