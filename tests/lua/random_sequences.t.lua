@@ -18,16 +18,16 @@ local function program(name, inputs, f)
   end)
 end
 
--- The same in two phases, with a temporary of its own; and what stores to a part of each row, where the rest stays.
+-- The same in two phases, with a temporary of its own; and what stores to a part of each row, which keeps all else.
 local function halves(name)
   return mr.program(name, function(p)
     local m, n = p:axes("m", "n")
     local X, T, Y = p:input("X1", {m, n}, "f32"), p:temp("T", {n, m}, "f32"), p:output("Y", {m, n}, "f32")
-    p:phase("turn", function()
+    p:phase("first", function()
       local x = p:load("load_1", X)
       T:store("keep", p:task("once", function() return x * 2 end), {n, m})
     end)
-    p:phase("back", function()
+    p:phase("second", function()
       local t = p:load("load_t", T, {n, m})
       Y:store("store", p:task("work", function() return t - 1 end))
     end)
