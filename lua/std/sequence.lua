@@ -109,7 +109,7 @@ local function tensor_for(s, name, t, tensors)
   return given
 end
 
--- list: as core.sequence_call takes it.
+-- list: {{name, number of the tensor, first row, rows (0: all), first element of these, elements (0: all)}, ...}.
 local function add_call(s, name, program, list)
   core.sequence_call(s[CORE], name, s[SIZES] and s[SIZES]:call(name, program) or program, list)
 end
@@ -122,7 +122,7 @@ local function call_sequence(s, name, inner, tensors)
   end
   local of, names, is_known = {}, {}, {}
   for _, t in ipairs(inner.tensors) do
-    if not t.name:find(".", 1, true) then               -- else it is a program's own, of which its call makes another
+    if not t.name:find(".", 1, true) then               -- a name with a dot is a temporary inside a program: the call makes its own
       of[t.name] = tensor_for(s, name, t, tensors)
       if t.role ~= "temp" then names[#names + 1], is_known[t.name] = t.name, true end
     end

@@ -11,7 +11,8 @@ local columns = require "millrace.columns"
 local raise, show, entry, expect = core.raise, core.show, core.entry, core.expect
 
 local SEARCH_SECONDS <const> = 10                       -- for each kernel, unless the caller says so
-local CLEARLY <const> = 0.03                            -- of the predicted time: what loads ahead may bring, which no kernel alone shows
+local EARLY_LOADS <const> = 0.03                        -- a plan that loads before the kernel in front ends may be slower by this share: the
+                                                        -- gain is not in its own time
 
 return function(mr, made)
   local sequence = {sequence = sequences.sequence}
@@ -82,9 +83,9 @@ return function(mr, made)
     return other:check() and other or plan
   end
 
-  -- The plan that a search finds for a call of which these inputs are ready. Loads of inputs that are not are in a lane of their own then, and
-  -- wait in each phase, where the phases behind the first else load at once; so plans without the statement are tried where there are
-  -- several phases, or no plan has it.
+  -- The plan that a search finds for a call of which these inputs are ready. It is also made without the statement that says so where there
+  -- are several phases, or none is found: with it, loads of inputs that are not ready have a lane of their own and wait in each phase;
+  -- without it, only the first phase waits.
   local function searched(call, bound, device, o, names)
     local function search(ready)
       return mr.search(bound, device, {seconds = o.seconds or SEARCH_SECONDS, trials = o.trials, measure = o.measure, fresh = o.fresh, ready = ready})
@@ -92,7 +93,7 @@ return function(mr, made)
     local r, why = search(names)
     if #names > 0 and (not r or #r.timeline.phases > 1) then
       local plain = search(nil)
-      if plain and not (r and r.seconds * (1 - CLEARLY) <= plain.seconds) then r = plain end
+      if plain and not (r and r.seconds * (1 - EARLY_LOADS) <= plain.seconds) then r = plain end
     end
     if not r then raise(("plan: no plan for call '%s' (%s): %s"):format(call.name, bound.name, why)) end
     return r.plan

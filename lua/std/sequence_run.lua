@@ -80,7 +80,7 @@ local checked = record("comparison of a sequence with the references of its prog
         c.stray and "; " .. c.stray or "") end
     end
     for _, name in ipairs(e.differs) do
-      lines[#lines + 1] = ("'%s' is another one as planned than after the calls one by one, with memory for each temporary"):format(name)
+      lines[#lines + 1] = ("'%s' differs between the run as planned and the calls run one by one with separate memory for each temporary"):format(name)
     end
     return table.concat(lines, "\n")
   end})
@@ -154,7 +154,7 @@ local function bench(k, given)
     gbps = tl.bytes / middle / 1e6, watts = how.watts, cache = how.cache, graph = how.graph, predicted = tl.seconds * 1e3}, timed)
 end
 
--- sk:trace([{seed=, limit=, inputs=, seconds=}]) -> the measured timeline of all kernels, of the largest sizes as of k:trace
+-- sk:trace([{seed=, limit=, inputs=, seconds=}]) -> the measured timeline of all kernels, at the largest sizes if some are left to the launch
 local function trace(k, given)
   check_kernel(k, "trace")
   local o = options.check(given, "trace", {"seed", "limit", "inputs", "seconds"})

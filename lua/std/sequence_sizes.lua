@@ -1,6 +1,6 @@
 -- sequence_sizes.lua - sequences with sizes that are left to the launch: bind{m = mr.any{max=, multiple=}}.
 --
--- The function of a sequence computes with numbers. So it is run where all sizes are the largest, where each is the least, in between and
+-- The function of a sequence computes with numbers. So it is run at all combinations of the least and largest sizes, in between and
 -- at typical ones, and what differs between these runs must follow from the sizes (size_terms.lua): shapes, rows, and sizes of the programs
 -- that are called, which are then bound with mr.any. The sequence that this makes has the shapes of the largest sizes. What is run,
 -- compared or predicted at some sizes is the sequence that its function makes there, at_sizes, by the plan that is made for all.
@@ -77,14 +77,17 @@ function building:terms(what, read)
   local values = {}
   for i, s in ipairs(self.samples) do values[i] = read(s) end
   local found = terms.fit(self.names, self.ranges, table.move(values, 1, self.corners, 1, {}))
+  local wrong = found and found:grows() and 0 or self.corners    -- the sample that shows it
   for i, s in ipairs(self.samples) do
-    if not found or not found:grows() or found:at(s.at) ~= values[i] then
-      raise(("%s is %d at %s, and %d at %s: no sum of products of sizes that are left to the launch and integers; give it, or the option "
-        .. "that it follows from, a value that does not depend on them"):format(what, values[1], size_text(self.samples[1].at),
-          values[self.corners], size_text(self.samples[self.corners].at)))
-    end
+    if wrong == 0 and found:at(s.at) ~= values[i] then wrong = i end
   end
-  return found
+  if wrong == 0 then return found end
+  local shown, texts = {}, {}
+  for _, i in ipairs{1, self.corners, wrong} do
+    if not shown[i] then texts[#texts + 1], shown[i] = ("%d at %s"):format(values[i], size_text(self.samples[i].at)), true end
+  end
+  raise(("%s is %s: no sum of products of different sizes with integers that are not negative; give it, or the option that it follows from, "
+    .. "a value that does not depend on sizes that are left to the launch"):format(what, table.concat(texts, ", and ")))
 end
 
 -- Of a sample what the sequence has by this name; raises if it is not there.
@@ -179,6 +182,39 @@ local function edges_of(seq)
   return set
 end
 
+-- Arguments that share no bytes at any sample may share some at other sizes, if they pass each other in between. If the same one is in front at
+-- all corners they do not, as the distance between them is linear in each size. all: edges_of the sequence, which orders its pairs of calls.
+function building:check_apart(names, all)
+  local of_tensor, largest = {}, self.samples[self.corners]
+  for _, name in ipairs(names) do
+    local args = largest.calls[name].args
+    for _, own in ipairs(draft.keys(args)) do
+      local list = of_tensor[args[own].tensor] or {}
+      list[#list + 1] = {call = name, own = own, writes = args[own].writes}
+      of_tensor[args[own].tensor] = list
+    end
+  end
+  for _, tensor in ipairs(draft.keys(of_tensor)) do
+    local list = of_tensor[tensor]
+    for i, a in ipairs(list) do
+      for j = i + 1, #list do
+        local b = list[j]
+        local free = (a.writes or b.writes) and not all[a.call .. " " .. b.call] and not all[b.call .. " " .. a.call]
+        local in_front = nil
+        for c = 1, free and self.corners or 0 do
+          local x, y = self.samples[c].calls[a.call].args[a.own], self.samples[c].calls[b.call].args[b.own]
+          local first = x.offset + x.count <= y.offset
+          if c > 1 and first ~= in_front then
+            raise(("bind: '%s' of call '%s' and '%s' of call '%s' pass each other in '%s' between %s and %s; at sizes in between they are the same "
+              .. "bytes"):format(a.own, a.call, b.own, b.call, tensor, size_text(self.samples[1].at), size_text(self.samples[c].at)))
+          end
+          in_front = first
+        end
+      end
+    end
+  end
+end
+
 -- Must be called when the sequence for all sizes is complete. What each argument's first element is; that nothing else differs.
 function building:finish(bound)
   local names, all = core.sequence_call_names(bound), edges_of(bound)
@@ -205,6 +241,7 @@ function building:finish(bound)
       end
     end
   end
+  self:check_apart(names, all)
   local bits = {}
   for _, t in ipairs(bound.tensors) do bits[t.name] = core.dtype_bits(t.dtype) end
   for _, name in ipairs(names) do
@@ -301,7 +338,9 @@ local function made_at(b, at, seq)
   if b.made[key] then return b.made[key] end
   local s = sample(b.f, b.given, at)
   local function must(good, what)
-    if not good then raise(("at_sizes: %s is not what it follows from at other sizes, at %s"):format(what, key)) end
+    if not good then
+      raise(("at_sizes: at %s %s is not what follows from the sizes at which bind has run the function"):format(key, what))
+    end
   end
   for _, name in ipairs(draft.keys(b.tensors)) do       -- in an order, so that the message is the same each time
     local t, shape = s.tensors[name], b.tensors[name]
@@ -324,7 +363,12 @@ local function made_at(b, at, seq)
       must(call.args[arg] and call.args[arg].offset == x:at(at), ("the first element of '%s' of call '%s'"):format(arg, name))
     end
   end
-  for _, pair in ipairs(draft.keys(here)) do must(all[pair], ("what depends on what, of %s,"):format(pair)) end
+  for _, pair in ipairs(draft.keys(here)) do
+    if not all[pair] then
+      raise(("at_sizes: at %s calls '%s' and '%s' depend on each other, and at the largest sizes they do not"):format(key, pair:match "^%S+",
+        pair:match "%S+$"))
+    end
+  end
   b.made[key], bases[s.seq] = s.seq, seq
   return s.seq
 end

@@ -57,17 +57,21 @@ end
 -- As a chunk of the caller, so that errors about sizes are located there.
 local bind = load("local program, sizes = ... return (program:bind(sizes))", "=sizes", "t", {})
 
--- What is bound, if it is a program; of a sequence the program of a call. Methods are about kernels, of which a sequence has several.
+local function refuse_call(name) refuse("call", ("'%s' is a program, of which there are no calls"):format(name)) end
+
+-- The program itself, or that of the named call of a sequence; fails if `call` is missing or unknown, or given for a program.
 local function program_of_call(bound, call)
   local is_sequence = core.is(bound, "millrace.sequence")
-  if not is_sequence and call then refuse("call", ("'%s' is a program, of which there are no calls"):format(bound.name)) end
-  if not is_sequence then return bound end
+  if not is_sequence then return call and refuse_call(bound.name) or bound end
   local names = core.sequence_call_names(bound)
   for _, name in ipairs(names) do
     if name == call then return bound:program(call) end
   end
-  refuse("call", ("'%s' is a sequence of kernels: 'call' names the one whose program is meant, %s"):format(bound.name, table.concat(names, ", ")),
-    call and core.hint(call, names):match "'(.*)'")
+  if call then
+    local near = core.hint(call, names)
+    refuse("call", ("sequence '%s' has no call '%s'%s"):format(bound.name, call, near), near:match "'(.*)'")
+  end
+  refuse("call", ("'%s' is a sequence of %d kernels: 'call' must name one of them, such as '%s'"):format(bound.name, #names, names[1]))
 end
 
 -- The bound program that parameters name.
@@ -77,7 +81,7 @@ function session:bound(p)
   end
   local found = p.program and self:kept("program", p.program)
   if found and p.sizes then refuse("sizes", ("'%s' has its sizes; give the example or the source with others"):format(p.program)) end
-  if found and p.call then refuse("call", ("'%s' is a program, of which there are no calls"):format(p.program)) end
+  if found and p.call then refuse_call(p.program) end
   if found then return found end
   local program = p.source and program_of_source(p.source) or mr.examples[p.program]
   return program_of_call(confined("program", bind, program, p.sizes or {}), p.call)

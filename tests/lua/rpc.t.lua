@@ -246,10 +246,11 @@ fails("bind", {sizes = SIZES}, rpc.PARAMS, "'program' or 'source' is missing")
 fails("check", {plan = "plan 999"}, rpc.PARAMS, "there is no plan 999")
 fails("check", {plan = "gem_cooperative"}, rpc.PARAMS, "no plan 'gem_cooperative' comes with Millrace; did you mean 'gemm_cooperative'?")
 fails("bind", {program = "program 9"}, rpc.PARAMS, "there is no program 9")
-local kernels = "'llama3_decode' is a sequence of kernels: 'call' names the one whose program is meant, qkv, attend, out, gate, down"
-e = fails("bind", {program = "llama3_decode", sizes = {b = 1}}, rpc.PARAMS, kernels)
+e = fails("bind", {program = "llama3_decode", sizes = {b = 1}}, rpc.PARAMS,
+  "'llama3_decode' is a sequence of 5 kernels: 'call' must name one of them, such as 'qkv'")
 is(e.data.parameter, "call", "  which is the parameter to give")
-e = fails("search", {program = "llama3_decode", sizes = {b = 1}, call = "oout"}, rpc.PARAMS, kernels)
+e = fails("search", {program = "llama3_decode", sizes = {b = 1}, call = "oout"}, rpc.PARAMS,
+  "sequence 'llama3_decode' has no call 'oout'; did you mean 'out'?")
 is(e.data.nearest, "out", "  and the nearest call")
 fails("bind", {program = "gemm", sizes = SIZES, call = "out"}, rpc.PARAMS, "'gemm' is a program, of which there are no calls")
 is(ask("bind", {program = "llama3_decode", sizes = {b = 1}, call = "out"}).name, "gemm", "the program of a call is bound")

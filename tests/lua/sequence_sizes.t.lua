@@ -176,13 +176,13 @@ end, "size 1 of 'x' is 8 at m=1, and 64 at m=64: no sum of products", "sequence_
 refused("between", function(s)
   local m = s:sizes("m")
   one(s, m == 32 and 34 or m, {})
-end, "size 1 of 'x' is 1 at m=1, and 64 at m=64: no sum of products")
+end, "size 1 of 'x' is 1 at m=1, and 64 at m=64, and 34 at m=32: no sum of products")
 fails("between, where it is run", function()
   return mr.sequence("broken", function(s)
     local m = s:sizes("m")
     one(s, m == 40 and 41 or m, {})
   end){m = any{max = 64}}:at_sizes{m = 40}
-end, "at_sizes: size 1 of 'x' is not what it follows from at other sizes, at m=40")
+end, "at_sizes: at m=40 size 1 of 'x' is not what follows from the sizes at which bind has run the function")
 fails("a dependence", function()
   return mr.sequence("broken", function(s)
     local m = s:sizes("m")
@@ -222,4 +222,17 @@ fails("a step that is left out", function()
   end){m = any{max = 64}}
 end, "no call writes all of 'y'")
 
+
+-- Rows that move past those of another call: apart at m=4, 32 and 64, at which bind runs the function, and the same ones at m=12.
+local passing = mr.sequence("passing", function(s)
+  local m = s:sizes("m")
+  local x, w, c = s:input("x", {8, 32}), s:input("w", {32, 32}), s:state("c", {160, 32})
+  s:call("write", gemm{m = 8, n = 32, k = 32}, {A = x, B = w, C = c:rows(2 * m, 8)})
+  s:call("read", gemm{m = 8, n = 32, k = 32}, {A = c:rows(24, 8), B = w, C = s:output("y", {8, 32})})
+end)
+local good, why = pcall(passing.bind, passing, {m = any{max = 64, multiple = 4}})
+tap.ok(not good and why:find("bind: 'C' of call 'write' and 'A' of call 'read' pass each other in 'c' between m=4 and m=64", 1, true),
+  "rows that pass each other are refused", why)
+good, why = pcall(passing.bind, passing, {m = any{max = 8, multiple = 4}})
+tap.ok(good, "where they do not, they are taken", why)
 tap.done_testing()
