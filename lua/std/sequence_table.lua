@@ -14,9 +14,9 @@ local function differing(kernels)
   local names, values, seen = {}, {}, {}
   for i, k in ipairs(kernels) do
     local of, own = sequences.origin(k.plan.sequence)
-    if of ~= first then raise "export: others: all are of one sequence, at other sizes" end
+    if of ~= first then raise(("export: others: compiled sequence %d is of another sequence than the first"):format(i)) end
     if k.target ~= kernels[1].target or k.plan.device.name ~= kernels[1].plan.device.name then
-      raise "export: others: all are compiled for one device"
+      raise(("export: others: compiled sequence %d is for another device or target than the first"):format(i))
     end
     values[i] = own
     for _, from in ipairs{own, given} do
@@ -33,11 +33,11 @@ local function differing(kernels)
   for i, own in ipairs(values) do
     local list = {}
     for j, name in ipairs(names) do
-      list[j] = core.integer(own[name]) or raise(("export: others: '%s' differs and is no size"):format(name))
+      list[j] = core.integer(own[name]) or raise(("export: others: '%s' is not an integer in all compiled sequences, so that no size chooses among them"):format(name))
     end
     local key = table.concat(list, " ")
-    if taken[key] then raise "export: others: two are of the same sizes" end
-    taken[key], values[i] = true, list
+    if taken[key] then raise(("export: others: compiled sequences %d and %d have the same sizes"):format(taken[key], i)) end
+    taken[key], values[i] = i, list
   end
   return names, values
 end

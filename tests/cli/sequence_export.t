@@ -360,7 +360,7 @@ local function refused(part, ...)
   assert(not good and tostring(why):find(part, 1, true), why)
 end
 local k = compiled(64)
-refused("two are of the same sizes", k, dir, {others = {compiled(64)}})
+refused("compiled sequences 1 and 2 have the same sizes", k, dir, {others = {compiled(64)}})
 refused("export: others: list of compiled sequences expected, got", k, dir, {others = {}})
 refused("export: others: compiled sequence expected, got 1", k, dir, {others = {1}})
 for _, path in ipairs(k:export(dir, {name = "rows", others = {compiled(256), compiled(16)}})) do print((path:gsub("^.*/", ""))) end
