@@ -137,7 +137,7 @@ static enum err_code make_arg(struct sequence *s, const char *call, const struct
 	int64_t first = g->first * row + g->skip, has = g->count ? g->count * row : all;
 	bool writes = wants->role == TENSOR_OUTPUT;
 
-	if (g->first < 0 || g->count < 0 || g->first > rows - g->count)
+	if (g->first < 0 || g->count < 0 || g->first > (g->count ? rows - g->count : 0))
 		return err_set(e, ERR_INPUT, loc, "call: '%s' of '%s' would be rows %lld to %lld of '%s', which has %lld", g->name,
 			call, (long long)g->first, (long long)(g->first + g->count - 1), t->name, (long long)rows);
 	if (t->type != wants->element)

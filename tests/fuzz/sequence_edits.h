@@ -37,22 +37,27 @@ struct seq_session {
 static struct program *seq_program(struct mem *m, int inputs, bool temp, bool partly)
 {
 	struct program *p = program_new(m, "work");
-	int n = make_axis(p, "n", 32), x = make_tensor(p, TENSOR_INPUT, "X0", DT_F32, 1, &n);
+	int n = make_axis(p, "n", 32), x, y = NONE;
 	struct index_expr by = index_axis(n);
 	struct err e;
 
+	if (partly)			/* its output is declared first, too */
+		y = make_tensor(p, TENSOR_OUTPUT, "Y", DT_F32, 1, &n);
+	x = make_tensor(p, TENSOR_INPUT, "X0", DT_F32, 1, &n);
 	if (inputs > 1)
 		make_tensor(p, TENSOR_INPUT, "X1", DT_F32, 1, &n);
 	if (temp)
 		make_tensor(p, TENSOR_TEMP, "T", DT_F32, 1, &n);
+	if (!partly)
+		y = make_tensor(p, TENSOR_OUTPUT, "Y", DT_F32, 1, &n);
 	by.k = partly ? 4 : 0;
-	must_make(program_store(p, NULL, make_tensor(p, TENSOR_OUTPUT, "Y", DT_F32, 1, &n), &by, make_load(p, x, NULL), HERE, &e), &e);
+	must_make(program_store(p, NULL, y, &by, make_load(p, x, NULL), HERE, &e), &e);
 	return p;
 }
 
 static void seq_stage_init(struct seq_stage *s, struct mem *m)
 {
-	static const char *const arch[] = { "none", "sm_90a" };
+	static const char *const arch[] = { "gfx942", "sm_90a" };
 
 	s->mem = m;
 	for (int i = 0; i < 4; i++)
@@ -112,13 +117,36 @@ static enum err_code add_call(struct seq_session *x, struct err *e)
 	char name[8];
 
 	snprintf(name, sizeof(name), "c%d", seq_number(x, 0, 19) ? x->s->calls.n : 0);
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
 		given[i] = (struct seq_given){ .name = seq_number(x, 0, 9) ? names[i] : SEQ_PICK(x, names),
 			.tensor = seq_number(x, 0, x->s->tensors.n - 1),
 			.first = seq_number(x, 0, 9) ? seq_number(x, 0, 1) : seq_number(x, -2, 9),
-			.count = seq_number(x, 0, 9) ? 1 : seq_number(x, -1, 3),
-			.skip = seq_number(x, 0, 19) ? 0 : seq_number(x, -1, 40), .take = seq_number(x, 0, 19) ? 0 : 32 };
+			.count = seq_number(x, 0, 9) ? 1 : seq_number(x, -1, 3) };
+		if (seq_number(x, 0, 5))
+			continue;
+		given[i].skip = seq_number(x, -1, 40);
+		given[i].take = seq_number(x, 0, 9) ? 32 : seq_number(x, -1, 40);
+		given[i].count = seq_number(x, 0, 1) ? 0 : given[i].count;
+		given[i].first = given[i].count ? given[i].first : 0;
+	}
 	return sequence_call(x->s, name, p, given, n, NOWHERE, e);
+}
+
+/* Each argument is a part of its tensor where kernels can copy it, and none that is written has a byte of another one. */
+static void seq_look_at_call(struct seq_session *x, const struct seq_call *c)
+{
+	for (int i = 0; i < c->program->tensors.n; i++) {
+		const struct seq_arg *a = &c->args[i];
+
+		if (a->offset % 16 || a->offset + a->bytes > x->s->tensors.v[a->tensor].bytes)
+			seq_differs(x, "an argument is a part of its tensor, and begins at a multiple of 16 bytes");
+		for (int k = 0; k < c->program->tensors.n; k++) {
+			const struct seq_arg *b = &c->args[k];
+
+			if (k != i && a->writes && b->tensor == a->tensor && a->offset + a->bytes > b->offset && b->offset + b->bytes > a->offset)
+				seq_differs(x, "what a call writes is nothing else of it");
+		}
+	}
 }
 
 /* ---- the plan ------------------------------------------------------------------------ */
@@ -309,7 +337,9 @@ static void seq_session_run(struct seq_session *x, const struct seq_stage *stage
 		if (add_tensor(x, &e) && !e.msg[0])
 			seq_differs(x, "a tensor that is refused has a reason");
 	for (int i = seq_number(x, 1, 9); i > 0 && x->s->tensors.n; i--)
-		if (add_call(x, &e) && !e.msg[0])
+		if (!add_call(x, &e))
+			seq_look_at_call(x, &x->s->calls.v[x->s->calls.n - 1]);
+		else if (!e.msg[0])
 			seq_differs(x, "a call that is refused has a reason");
 	if (!sequence_finish(x->s, &e)) {
 		x->finished = 1;

@@ -205,6 +205,22 @@ sp:use("down2", down)
 ok, list = problems()
 tap.ok(not ok and #list == 1 and list[1].code == "ready" and list[1].message:find "A is ready .* that is 'i', which 'up2' writes"
   and list[1].location and list[1].other_location, "what a call writes is not", list[1] and list[1].message)
+local late = mr.sequence("late", function(s)
+  local x, w, y = s:state("x", {64, 64}), s:input("w", {64, 64}), s:output("y", {2, 64, 64})
+  s:call("a", gemm{m = 64, n = 64, k = 64}, {A = w, B = w, C = y:rows(0, 1)})
+  s:call("b", gemm{m = 64, n = 64, k = 64}, {A = x, B = w, C = y:rows(1, 1)})
+  s:call("c", gemm{m = 64, n = 64, k = 64}, {A = w, B = w, C = x})
+end)():plan("h200", {trials = 60, measure = false})
+for _, name in ipairs{"a", "b", "c"} do late:launch(name, {stream = 0, early = name ~= "a", after = {}}) end
+tap.ok(late:check(), "a state that is written behind a call that reads it")
+local reads = late:plan_of "b"
+reads:launch{ready = {"A"}}
+late:use("b", reads)
+local fine, found = late:check()
+tap.ok(not fine and #found == 1 and found[1].code == "ready" and found[1].other == "c", "  is not ready, either", tostring(found))
+late:use("b", mr.plan(late.sequence:program "b":graph{tile = {m = 64, n = 64, k = 32}}, mr.device "h200"))
+fine, found = late:check()
+tap.ok(not fine and #found == 1 and found[1].code == "kernel" and found[1].call == "b", "a kernel's plan that is not legal", tostring(found))
 sp:launch("down2", {early = false})
 tap.ok(problems(), "but for a kernel that begins when those in front have ended")
 down:launch{ready = {"B"}}

@@ -364,8 +364,14 @@ int main(void)
 	check_tiles("indices of a table", "local p = mr.program('moved', function(p) local m, n = p:axes('m', 'n') "
 		"local x = p:load('load_x', p:input('X', {m, n})) local t = p:load('load_t', p:input('T', {m}, 'i32')) "
 		"local y = p:task('twice', function() return (x:to 'f32' * 2):to 'bf16' end) "
-		"p:output('Y', {" DIM("x", 40) ", " DIM("y", 80) "}):store('store_y', y, {t - 2, n - 40}) end){m=100, n=200} "
+		"p:output('Y', {" DIM("x", 40) ", " DIM("y", 80) "}):store('store_y', y, {t + m - 200, n - 40}) end){m=100, n=200} "
 		"return simple(p, {m=32, n=16})", true);
+	check_tiles("few rows", "" PROGRAM("{m=100, n=200}", "{" DIM("x", 100) ", n}", "{m + 80, n}")
+		"return simple(p, {m=4, n=16})", true);
+	check_tiles("half of the rows", "" PROGRAM("{m=128, n=200}", "{" DIM("x", 128) ", n}", "{m * 2, n}")
+		"return simple(p, {m=16, n=16})", true);
+	check_tiles("few columns, numbered with rows", "" PROGRAM("{m=16, n=32}", "{" DIM("x", 64) "}", "{m + n * 16}")
+		"return simple(p, {m=4, n=1})", true);
 	check_tiles("behind alone", "" PROGRAM("{m=100, n=200}", "{m, " DIM("y", 160) "}", "{m, n + 100}")
 		"return simple(p, {m=32, n=16})", true);
 	check_tiles("the axis is longer", "" PROGRAM("{m=100, n=200}", "{" DIM("y", 66) ", n}", "{m, n}")

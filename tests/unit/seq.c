@@ -184,6 +184,75 @@ static void try_one(struct mem *m, struct vdevice *d, struct prng *r)
 	arena_release(&a);
 }
 
+static bool has_problem(const struct seqplan *p, struct mem *m, enum seq_problem_code code, int call)
+{
+	struct seq_problems problems;
+	bool found = false;
+	struct arena a;
+	struct err e;
+
+	arena_init(&a, m);
+	must_make(seqplan_check(p, &a, NULL, &problems, &e), &e);
+	for (int i = 0; i < problems.v.n; i++)
+		found |= problems.v.v[i].code == code && (call == NONE || problems.v.v[i].call == call);
+	arena_release(&a);
+	return found;
+}
+
+/* in -> a -> b -> out, of 257 bytes each: what one byte more or less decides, and which call is in front of another. */
+static void check_borders(struct mem *m, struct vdevice *none, struct vdevice *early)
+{
+	static const char *const names[] = { "in", "a", "b", "out" };
+	struct program *p = program_new(m, "bytes");
+	int n = make_axis(p, "n", 257), x = make_tensor(p, TENSOR_INPUT, "X", DT_I8, 1, &n);
+	int temps[] = { 1, 2 }, order[] = { 2, 0, 1 };
+	int64_t size = 257, at[] = { 0, 256 };
+	struct sequence *s;
+	struct seqplan *plan;
+	struct err e;
+
+	make_store(p, make_tensor(p, TENSOR_OUTPUT, "Y", DT_I8, 1, &n), make_load(p, x, NULL));
+	must_make(program_finish(p, &e), &e);
+	sequence_new(m, "bytes", &s);
+	for (int i = 0; i < 4; i++) {
+		int id;
+
+		must_make(sequence_tensor(s, i == 0 ? SEQ_INPUT : i == 3 ? SEQ_OUTPUT : SEQ_TEMP, names[i], DT_I8, 1, &size, NOWHERE, &id, &e), &e);
+	}
+	for (int i = 0; i < 3; i++) {
+		struct seq_given given[] = { { .name = "X", .tensor = i }, { .name = "Y", .tensor = i + 1 } };
+		char name[8];
+
+		snprintf(name, sizeof(name), "c%d", i);
+		must_make(sequence_call(s, name, p, given, 2, NOWHERE, &e), &e);
+	}
+	must_make(sequence_finish(s, &e), &e);
+	seqplan_new(m, s, early, &plan);
+	must_make(seqplan_at(plan, temps, at, 2, 0, NOWHERE, &e), &e);
+	ok(has_problem(plan, m, SEQ_ARENA, NONE), "temporaries that have one byte in common");
+	at[0] = 256;
+	at[1] = 0;
+	must_make(seqplan_at(plan, temps, at, 2, 0, NOWHERE, &e), &e);
+	ok(has_problem(plan, m, SEQ_ARENA, NONE), "  the other way around, too");
+	at[0] = 512;
+	must_make(seqplan_at(plan, temps, at, 2, 769, NOWHERE, &e), &e);
+	ok(!has_problem(plan, m, SEQ_ARENA, NONE) && !has_problem(plan, m, SEQ_BOUNDS, NONE), "  not if there is a byte between them");
+	must_make(seqplan_at(plan, temps, at, 2, 768, NOWHERE, &e), &e);
+	ok(has_problem(plan, m, SEQ_BOUNDS, NONE), "an arena that is a byte too short");
+	must_make(seqplan_order(plan, order, 3, NOWHERE, &e), &e);
+	for (int i = 0; i < 3; i++)
+		must_make(seqplan_launch(plan, i, i == 2, i < 2, NULL, 0, NOWHERE, &e), &e);
+	ok(has_problem(plan, m, SEQ_EARLY, 0), "a call behind one of another stream alone cannot be early");
+	ok(!has_problem(plan, m, SEQ_EARLY, 1), "  one behind it can");
+	seqplan_free(plan);
+	seqplan_new(m, s, none, &plan);
+	must_make(seqplan_launch(plan, 1, 0, true, NULL, 0, NOWHERE, &e), &e);
+	ok(has_problem(plan, m, SEQ_EARLY, 1), "nor any where the device has no such launches");
+	seqplan_free(plan);
+	sequence_free(s);
+	program_free(p);
+}
+
 /* Sequences and edits of all kinds from random bytes. */
 static void try_bytes(struct mem *m, struct prng *r)
 {
@@ -230,6 +299,11 @@ int main(void)
 	tap_int(seen.relations, 0, __FILE__, __LINE__, "the relation is the closure");
 	tap_int(seen.clashes, 0, __FILE__, __LINE__, "temporaries that share bytes are never in use at once");
 	tap_int(seen.verdicts, 0, __FILE__, __LINE__, "check finds what brute force finds, and no more");
+	struct seq_stage stage;
+
+	seq_stage_init(&stage, &m);
+	check_borders(&m, stage.device[0], stage.device[1]);
+	seq_stage_release(&stage);
 	try_bytes(&m, &r);
 	program_free(programs[0]);
 	program_free(programs[1]);
