@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { ROWS_MOST = 24 };	/* calls that have a row each */
+enum { ROWS_MOST = 24 };	/* up to so many calls have a row each; if there are more, equal kernels share one */
 
 /* What the kernel of a call is: its program and its plan. In `a`. */
 static const char *kernel_text(struct arena *a, const struct seqplan *p, int call)
@@ -15,7 +15,8 @@ static const char *kernel_text(struct arena *a, const struct seqplan *p, int cal
 	return b.text;
 }
 
-/* The first span that has the same kernel as number i, and of which as much is in L2; NONE. */
+/* The first span before i with the same program and plan and, in a prediction, the same time (another part of its
+ * inputs may be in L2); NONE. */
 static int find_same(const struct seqline *l, const char *const *texts, int i)
 {
 	int k;

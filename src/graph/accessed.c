@@ -10,7 +10,8 @@ struct region {
 	double bytes;				/* of different elements, at most */
 };
 
-/* The different indices of one dimension: those in their range, and no more than the axes of the expression have positions. */
+/* The different indices of one dimension: those in their range, and no more than the axes of the expression have
+ * positions. */
 static double count_indices(const struct program *p, const struct index_expr *x, int64_t size, struct index_range *at)
 {
 	struct axis_ranges all = { { 0 }, { 0 } };
@@ -56,7 +57,8 @@ static bool is_inside(const struct region *a, const struct region *b, int rank)
 	return true;
 }
 
-/* The bytes that a load by values names: those of different indices, as many as the axes on which the values depend have. */
+/* The bytes that a load by values names: those of different indices, as many as the axes on which the values depend
+ * have. */
 static double named_bytes(const struct program *p, const struct node *load)
 {
 	const struct tensor *t = &p->tensors.v[load->ref];
@@ -99,7 +101,8 @@ static bool node_region(const struct graph *g, int node, int tensor, struct regi
 	return runs;
 }
 
-/* Does another node access all that this one does? Of several that access the same, the first counts. */
+/* Does the box of another node contain this one's, with more bytes, or with as many if that node comes first? Then this
+ * one is taken to access nothing more, which is an estimate if their strides differ. */
 static bool is_counted_elsewhere(const struct graph *g, int node, const struct region *r, int tensor)
 {
 	int rank = g->program->tensors.v[tensor].rank;
@@ -112,24 +115,25 @@ static bool is_counted_elsewhere(const struct graph *g, int node, const struct r
 	return false;
 }
 
-/* At most what loads and stores move of a tensor, of which values may name a part; all of it if only lengths of loops are made of
- * it, for which there is no sTask; nothing if no node accesses it. */
+/* An estimate of the bytes of a tensor that the program accesses; never more than the tensor. If no sTask accesses it,
+ * but a load does of which only lengths of loops are made: the complete tensor. If no node accesses it: 0; but in a
+ * program without nodes, the complete tensor. */
 static double accessed_bytes(const struct graph *g, int tensor)
 {
 	const struct program *p = g->program;
 	double all = (double)dtype_bytes(p->tensors.v[tensor].type, (size_t)tensor_elements(p, tensor)), sum = 0;
-	bool runs = false, known = p->nodes.n == 0;
+	bool runs = false, has_node = p->nodes.n == 0;
 	struct region r;
 
 	for (int i = 0; i < p->nodes.n; i++) {
-		known |= (p->nodes.v[i].op == OP_LOAD || p->nodes.v[i].op == OP_STORE) && p->nodes.v[i].ref == tensor;
+		has_node |= (p->nodes.v[i].op == OP_LOAD || p->nodes.v[i].op == OP_STORE) && p->nodes.v[i].ref == tensor;
 		if (!node_region(g, i, tensor, &r))
 			continue;
 		runs = true;
 		if (!is_counted_elsewhere(g, i, &r, tensor))
 			sum += r.bytes;
 	}
-	return !known ? 0 : runs ? fmin(all, sum) : all;
+	return !has_node ? 0 : runs ? fmin(all, sum) : all;
 }
 
 double graph_bytes(const struct graph *g)

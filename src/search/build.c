@@ -12,8 +12,8 @@
 #include "search/second_split.h"
 #include "search/task_groups.h"
 
-/* The splits of the choice: that of its lanes, and what that leaves undivided. Returns how many: 0 if there is nothing to
- * split. */
+/* The splits of the choice: that of its lanes, and what that leaves undivided. Returns how many: 0 if there is nothing
+ * to split. */
 static int find_splits(const struct space *s, const struct choice *c, struct split splits[2])
 {
 	const struct shaping how = { .split_offs = s->conversions, .nsplit_offs = c->split_off ? s->nconversions : 0 };
@@ -84,7 +84,8 @@ struct builder {
 	const struct choice *c;
 	struct plan *p;
 	const int *part;		/* by sTask: its lane among those that compute */
-	const bool *late;		/* by sTask, of loads: find_late_loads */
+	/* by sTask: its loads must wait for the kernel in front (find_late_loads); NULL until add_launch is done */
+	const bool *late;
 	struct err *e;
 };
 
@@ -110,9 +111,9 @@ static const char *vector_unit(const struct plan *p, int task)
 	return NULL;
 }
 
-/* By sTask: does it load what the kernel in front may still write, or take its indices from such a load? A load that gives indices is with
- * the loads that take them, as each of these must have read them before it loads the next ones; so one late load makes all late that share
- * indices with it. */
+/* By sTask: must it wait for the kernel in front, because it loads what that may still write, or takes its indices from
+ * such a load? Loads that share indices wait together: a load that gives indices is in the lane of the loads that take
+ * them, as each of these must have read them before the next ones are loaded. */
 static const bool *find_late_loads(struct arena *a, const struct plan *p)
 {
 	const struct graph *g = p->graph;
@@ -139,7 +140,8 @@ static const bool *find_late_loads(struct arena *a, const struct plan *p)
 	return late;
 }
 
-/* Are some loads ready before the kernel in front has ended, and others not? A lane of their own lets those fill their rings. */
+/* Are some loads ready before the kernel in front has ended, and others not? A lane of their own lets those fill their
+ * rings. */
 static bool has_late_loads(const struct builder *m)
 {
 	const struct graph *g = m->p->graph;
@@ -294,8 +296,8 @@ static enum err_code append_phase(const struct builder *m, int phase)
 	return OK;
 }
 
-/* Make lanes issue products one after another: the first product of a lane waits until the lane before it has issued its
- * last product of the iteration; that of the first lane, until the last lane has in the iteration before. */
+/* Make lanes issue products one after another: the first product of a lane waits until the lane before it has issued
+ * its last product of the iteration; that of the first lane, until the last lane has in the iteration before. */
 static enum err_code add_issue_order(const struct builder *m, int loop)
 {
 	const struct plan *p = m->p;

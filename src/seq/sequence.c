@@ -288,9 +288,9 @@ static const struct elements *accessed_by(struct writing *w, const struct progra
 	of = ARENA_ARRAY(w->a, p->tensors.n, struct elements);
 	for (i = 0; i < p->tensors.n; i++) {
 		if (p->tensors.v[i].role == TENSOR_INPUT)
-			of[i] = elements_loaded(w->a, p, i);
+			of[i] = find_loaded_elements(w->a, p, i);
 		else if (p->tensors.v[i].role == TENSOR_OUTPUT)
-			of[i] = elements_stored(w->a, p, i);
+			of[i] = find_stored_elements(w->a, p, i);
 	}
 	VEC_PUSH(w->a, &w->programs, ((struct accessed){ p, of }));
 	return of;
@@ -352,10 +352,10 @@ static enum err_code check_reads(struct writing *w, int call, struct err *e)
 
 		if (!x->reads || !is_followed(t))
 			continue;
-		if (elements_missing(&all, from, &has->given) != NONE)
+		if (find_missing_elements(&all, from, &has->given) != NONE)
 			return err_set(e, ERR_INPUT, c->loc, "call: '%s' reads '%s', and no call before it has written %s", c->name,
 				t->name, has->given.v.n && has->given.v.v[0].from == 0 ? "all of that" : "it");
-		at = elements_missing(&reads[i], from, &has->stored);
+		at = find_missing_elements(&reads[i], from, &has->stored);
 		if (at != NONE)
 			return err_set(e, ERR_INPUT, c->loc, "call: '%s' reads element %s of '%s' (counted from 0), and no call before it "
 				"stores that: %s is given it, but its program stores only other elements", c->name,
@@ -387,11 +387,11 @@ static enum err_code check_output(struct writing *w, int tensor, struct err *e)
 	const struct seq_tensor *t = &w->s->tensors.v[tensor];
 	const struct written *has = &w->of[tensor];
 	struct elements all = elements_all(w->a, elements(t));
-	int64_t at = elements_missing(&all, 0, &has->given);
+	int64_t at = find_missing_elements(&all, 0, &has->given);
 
 	if (at != NONE)
 		return err_set(e, ERR_INPUT, t->loc, "output: no call writes %s'%s'", at ? "all of " : "", t->name);
-	at = elements_missing(&all, 0, &has->stored);
+	at = find_missing_elements(&all, 0, &has->stored);
 	if (at == NONE)
 		return OK;
 	return err_set(e, ERR_INPUT, t->loc, "output: no call stores element %s of '%s' (counted from 0): %s is given it, "

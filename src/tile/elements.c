@@ -1,11 +1,12 @@
 #include "tile/elements.h"
 
-#include "tile/tries.h"
+#include "tile/index_walk.h"
 #include "tile/value_set.h"
 
 enum {
 	RUNS_MAX = 1 << 20,		/* of a set; what has more is not known */
 	TRIED_MOST = 1 << 22,		/* indices of axes that are tried one by one, likewise */
+	ELEMENTS_MOST = 1 << 24,	/* of the dimensions that are tried together */
 };
 
 /* ---- sets ---- */
@@ -46,7 +47,7 @@ struct elements elements_join(struct arena *a, const struct elements *x, const s
 	return out;
 }
 
-int64_t elements_missing(const struct elements *x, int64_t by, const struct elements *y)
+int64_t find_missing_elements(const struct elements *x, int64_t by, const struct elements *y)
 {
 	int k = 0;
 
@@ -75,8 +76,8 @@ struct access {
 	struct ints loops;
 };
 
-/* Whether it happens at an index depends on nothing but the indices of axes. */
-static bool is_known(const struct access *x)
+/* Do the indices and iterations of the access depend on indices of axes only? False also of packed words. */
+static bool depends_on_axes_only(const struct access *x)
 {
 	if (has_index_values(x->n) || x->p->tensors.v[x->n->ref].unpacked != NONE)
 		return false;
@@ -107,8 +108,8 @@ static void mark_bounds(const struct loop *l, bool *used)
 		mark_index(&l->upto, used);
 }
 
-/* Is the iteration inside the bounds of the loop? Of a tile that is partly inside all is visited, but that is not
- * sure. */
+/* Is the iteration inside the bounds of the loop? A tile that is partly inside may be visited completely; only
+ * iterations inside the bounds are sure. */
 static bool is_inside(const struct loop *l, const int64_t *at)
 {
 	int64_t i = at[l->axis[0]];
@@ -122,10 +123,10 @@ static bool visits_all(struct arena *a, const struct program *p, const struct lo
 	int64_t size = p->axes.v[l->axis[0]].size, open = 0;
 	bool used[AXES_MAX] = { false };
 	int *begins, *ends;			/* by index: how many of the ranges do so there */
-	struct tries t;
+	struct index_walk t;
 
 	mark_bounds(l, used);
-	if (used[l->axis[0]] || !tries_begin(&t, p, used, TRIED_MOST) || size > TRIED_MOST)
+	if (used[l->axis[0]] || !begin_index_walk(&t, p, used, TRIED_MOST) || size > TRIED_MOST)
 		return false;
 	begins = ARENA_ARRAY(a, size, int);
 	ends = ARENA_ARRAY(a, size, int);
@@ -137,7 +138,7 @@ static bool visits_all(struct arena *a, const struct program *p, const struct lo
 			begins[from]++;
 			ends[upto]++;
 		}
-	} while (tries_next(&t));
+	} while (next_indices(&t));
 	for (int64_t i = 0; i < size; i++) {
 		open += begins[i];
 		if (!open)
@@ -147,8 +148,8 @@ static bool visits_all(struct arena *a, const struct program *p, const struct lo
 	return true;
 }
 
-/* The loops that matter: those with bounds, but for one alone that visits all, by axes on which the access does
- * not depend. */
+/* Collect the loops with bounds. If there is one only, its bounds use no axis of the access, and it visits every index
+ * for some tile, it is left out. */
 static void find_loops(struct arena *a, struct access *x)
 {
 	bool used[AXES_MAX] = { false }, by[AXES_MAX] = { false }, depends = false;
@@ -251,14 +252,14 @@ static bool try_all(struct arena *a, const struct access *x, int rank, struct el
 {
 	bool used[AXES_MAX] = { false }, *taken;
 	int64_t total = 1;
-	struct tries t;
+	struct index_walk t;
 
 	mark_loops(x, used);
 	for (int d = 0; d < rank; d++) {
 		mark_index(&x->n->index[d], used);
-		total = min_i64(4 * TRIED_MOST + 1, total * min_i64(x->dim[d], 4 * TRIED_MOST + 1));
+		total = min_i64(ELEMENTS_MOST + 1, total * min_i64(x->dim[d], ELEMENTS_MOST + 1));
 	}
-	if (!tries_begin(&t, x->p, used, TRIED_MOST) || total > 4 * TRIED_MOST)
+	if (!begin_index_walk(&t, x->p, used, TRIED_MOST) || total > ELEMENTS_MOST)
 		return false;
 	taken = ARENA_ARRAY(a, total, bool);
 	do {
@@ -275,7 +276,7 @@ static bool try_all(struct arena *a, const struct access *x, int rank, struct el
 		}
 		if (inside)
 			taken[element] = true;
-	} while (tries_next(&t));
+	} while (next_indices(&t));
 	*out = (struct elements){ 0 };
 	for (int64_t i = 0; i < total && out->v.n <= RUNS_MAX; i++)
 		if (taken[i])
@@ -295,7 +296,7 @@ static bool find_accessed(struct arena *a, const struct program *p, const struct
 
 	for (int i = 0; i < x.rank; i++)
 		x.dim[i] = p->axes.v[p->tensors.v[n->ref].dim[i]].size;
-	if (!is_known(&x))
+	if (!depends_on_axes_only(&x))
 		return false;
 	find_loops(a, &x);
 	*out = elements_all(a, 1);
@@ -312,7 +313,7 @@ static bool find_accessed(struct arena *a, const struct program *p, const struct
 	return try_all(a, &x, d, &indices) && multiply(a, &indices, &inner, size, out);
 }
 
-struct elements elements_stored(struct arena *a, const struct program *p, int tensor)
+struct elements find_stored_elements(struct arena *a, const struct program *p, int tensor)
 {
 	struct elements all = { 0 }, one;
 
@@ -328,7 +329,7 @@ struct elements elements_stored(struct arena *a, const struct program *p, int te
 	return all;
 }
 
-struct elements elements_loaded(struct arena *a, const struct program *p, int tensor)
+struct elements find_loaded_elements(struct arena *a, const struct program *p, int tensor)
 {
 	struct elements all = { 0 }, one;
 

@@ -24,12 +24,14 @@ struct elements elements_all(struct arena *a, int64_t n);
 /* What is in x or, `by` elements further, in y; in `a`. */
 struct elements elements_join(struct arena *a, const struct elements *x, const struct elements *y, int64_t by);
 /* The first element of x, `by` elements further, that is not in y; NONE. */
-int64_t elements_missing(const struct elements *x, int64_t by, const struct elements *y);
+int64_t find_missing_elements(const struct elements *x, int64_t by, const struct elements *y);
 
-/* The elements of an output that the program stores whatever its inputs are; of one that has a store that is not
- * known, all: what such a store leaves out is its user's concern. In `a`. */
-struct elements elements_stored(struct arena *a, const struct program *p, int tensor);
-/* The elements of an input that loads read whatever the inputs are, those of loads that are known. In `a`. */
-struct elements elements_loaded(struct arena *a, const struct program *p, int tensor);
+/* The elements of output `tensor` that the program stores whatever its inputs are. Stores that add do not count. If one
+ * other store is not known (see above), all elements of the tensor: the caller must not refuse what may be right. The
+ * result is in `a`. */
+struct elements find_stored_elements(struct arena *a, const struct program *p, int tensor);
+/* The elements of input `tensor` that the program loads whatever its inputs are; loads that are not known are left out:
+ * empty if none is known. The result is in `a`. */
+struct elements find_loaded_elements(struct arena *a, const struct program *p, int tensor);
 
 #endif

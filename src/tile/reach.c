@@ -1,17 +1,17 @@
 #include "tile/reach.h"
 
-#include "tile/tries.h"
+#include "tile/index_walk.h"
 
 enum { TRIED_MOST = 1 << 16 };
 
 /* Of the axes that the expression uses and `with` says; with NULL: all. False: they have too many elements. */
-static bool begin_tries(struct tries *t, const struct program *p, const struct index_expr *x, const bool *with)
+static bool begin_walk(struct index_walk *t, const struct program *p, const struct index_expr *x, const bool *with)
 {
 	bool used[AXES_MAX];
 
 	for (int i = 0; i < p->axes.n; i++)
 		used[i] = index_uses(x, i) && (!with || with[i]);
-	return tries_begin(t, p, used, TRIED_MOST);
+	return begin_index_walk(t, p, used, TRIED_MOST);
 }
 
 static struct index_range bounds_of(const struct program *p, const struct index_expr *x)
@@ -26,18 +26,18 @@ static struct index_range bounds_of(const struct program *p, const struct index_
 bool index_stays_within(const struct program *p, const struct index_expr *x, int64_t size)
 {
 	struct index_range r = bounds_of(p, x);
-	struct tries t;
+	struct index_walk t;
 
 	if (r.lo >= 0 && r.hi < size)
 		return true;
-	if (!begin_tries(&t, p, x, NULL))
+	if (!begin_walk(&t, p, x, NULL))
 		return false;
 	do {
 		int64_t value = index_eval(x, t.at);
 
 		if (value < 0 || value >= size)
 			return false;
-	} while (tries_next(&t));
+	} while (next_indices(&t));
 	return true;
 }
 
@@ -48,12 +48,12 @@ bool at_is_distinct(struct arena *a, const struct program *p, const struct node 
 	struct index_range r = bounds_of(p, x);
 	struct arena_mark mark = arena_mark(a);
 	bool with[AXES_MAX] = { false }, distinct = true, *taken;
-	struct tries t;
+	struct index_walk t;
 
 	/* along its other axes the argument has another element for each element of the result */
 	for (int i = 0; i < n->naxes; i++)
 		with[n->axis[i]] = n->axis[i] == n->ref || !node_has_axis(from, n->axis[i]);
-	if (!begin_tries(&t, p, x, with) || r.hi - r.lo > TRIED_MOST)
+	if (!begin_walk(&t, p, x, with) || r.hi - r.lo > TRIED_MOST)
 		return false;
 	taken = ARENA_ARRAY(a, r.hi - r.lo + 1, bool);
 	do {
@@ -61,25 +61,25 @@ bool at_is_distinct(struct arena *a, const struct program *p, const struct node 
 
 		distinct &= !*at;
 		*at = true;
-	} while (distinct && tries_next(&t));
+	} while (distinct && next_indices(&t));
 	arena_reset(a, mark);
 	return distinct;
 }
 
 bool index_flips_bits(const struct program *p, const struct index_expr *x, int axis, int64_t *mask)
 {
-	struct tries t;
+	struct index_walk t;
 
 	for (int i = 0; i < x->n; i++)
 		if (x->term[i].axis != axis)
 			return false;
-	if (!begin_tries(&t, p, x, NULL) || x->k <= 0)
+	if (!begin_walk(&t, p, x, NULL) || x->k <= 0)
 		return false;
 	*mask = x->k;			/* what index 0 becomes */
 	do {
 		if (index_eval(x, t.at) != (t.at[axis] ^ *mask))
 			return false;
-	} while (tries_next(&t));
+	} while (next_indices(&t));
 	return true;
 }
 

@@ -1,18 +1,18 @@
-/* tries.h - all indices of some axes, one combination after the other. */
-#ifndef TILE_TRIES_H
-#define TILE_TRIES_H
+/* index_walk.h - all indices of some axes, one combination after the other. */
+#ifndef TILE_INDEX_WALK_H
+#define TILE_INDEX_WALK_H
 
 #include <string.h>
 
 #include "tile/program.h"
 
-struct tries {
-	int n;
+struct index_walk {
+	int n;				/* axes */
 	int64_t most[AXES_MAX], at[AXES_MAX];	/* by axis: last index, present one */
 };
 
 /* Of the axes that are used; those of others stay 0. False: they have more than `limit` combinations. */
-static inline bool tries_begin(struct tries *t, const struct program *p, const bool *used, int64_t limit)
+static inline bool begin_index_walk(struct index_walk *t, const struct program *p, const bool *used, int64_t limit)
 {
 	int64_t count = 1;
 
@@ -26,7 +26,7 @@ static inline bool tries_begin(struct tries *t, const struct program *p, const b
 }
 
 /* False: there are no more. */
-static inline bool tries_next(struct tries *t)
+static inline bool next_indices(struct index_walk *t)
 {
 	for (int i = 0; i < t->n; i++) {
 		if (++t->at[i] <= t->most[i])
