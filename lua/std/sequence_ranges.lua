@@ -15,7 +15,8 @@ local launch_sizes = require "millrace.sequence_sizes"
 local raise, show, entry, expect, late = core.raise, core.show, core.entry, core.expect, core.late
 
 local LOSS <const>, AT_MOST <const>, TRIALS <const> = 0.02, 4, 40
-local ALL <const>, AN_OCTAVE <const> = 128, 12          -- sizes at which plans are predicted: all if there are so few; else of each octave
+local ALL <const>, OF_DOUBLING <const> = 128, 12        -- sizes at which plans are predicted: all if there are so few; else so many until a
+                                                        -- size is doubled
 
 ---- sizes ----------------------------------------------------------------------------------------
 
@@ -66,7 +67,7 @@ local function predicted_at(b, name, made)
   end
   local octave = multiple
   while octave <= most do
-    for i = 0, AN_OCTAVE - 1 do list[#list + 1] = octave + octave * i // AN_OCTAVE end
+    for i = 0, OF_DOUBLING - 1 do list[#list + 1] = octave + octave * i // OF_DOUBLING end
     octave = 2 * octave
   end
   for _, n in ipairs(made) do
@@ -288,8 +289,9 @@ return function(mr)
       for k = x.first, x.last do most = math.max(most, lost[x.plan][k]) end
       local own, from = plans[x.plan], i == 1 and b.multiples[name] or rows[i - 1].to + b.multiples[name]
       local plan = carried(own[1], up_to(seq, name, at[x.last])) or own[1]
+      local function seconds_at(n) return plan:simulate{sizes = {[name] = n}}.seconds end
       rows[i] = setmetatable({from = from, to = at[x.last], at = own[2], loss = most, plan = plan,
-        seconds = {plan:simulate{sizes = {[name] = from}}.seconds, seconds[x.plan][x.last]}}, row_fields)
+        seconds = {seconds_at(from), seconds_at(at[x.last])}}, row_fields)
     end
     return setmetatable({sequence = seq, device = device, size = name, rows = rows, loss = worst, sizes = at}, ranges)
   end))
