@@ -20,6 +20,13 @@ function options.check(o, what, known)
   return o or {}
 end
 
+-- What a method is given as (device, options), of which both may be left out: the device, which may be its name, and the options.
+function options.device(mr, device, given)
+  if type(device) == "table" and given == nil and not core.is(device, "millrace.device") then device, given = nil, device end
+  if type(device) == "string" then device = mr.device(device) end
+  return device or mr.device(), given
+end
+
 -- An option that is a number of at least 0.
 function options.number(o, what, key, default)
   local v = o[key]

@@ -121,9 +121,7 @@ return function(mr, made)
   -- seq:plan([device[, {seconds=, trials=, measure=, fresh=, plans={call=plan}}]])
   local function plan(seq, device, given)
     check_bound(seq, "plan")
-    if type(device) == "table" and given == nil and not core.is(device, "millrace.device") then device, given = nil, device end
-    if type(device) == "string" then device = mr.device(device) end
-    device = device or mr.device()
+    device, given = options.device(mr, device, given)
     local o = options.check(given, "plan", {"seconds", "trials", "measure", "fresh", "plans"})
     options.seconds(o, "plan", {"seconds"})
     expect(o.plans == nil or type(o.plans) == "table", "plan: plans", "table of plans by call", o.plans)

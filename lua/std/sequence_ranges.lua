@@ -254,9 +254,7 @@ return function(mr)
   -- seq:ranges([device[, {at_most=4, loss=0.02, at=, sizes=, plans=, trials=, seconds=, measure=, fresh=}]])
   core.method("millrace.sequence", "ranges", entry(function(seq, device, given)
     expect(core.is(seq, "millrace.sequence"), "ranges", "sequence with sizes", seq)
-    if type(device) == "table" and given == nil and not core.is(device, "millrace.device") then device, given = nil, device end
-    if type(device) == "string" then device = mr.device(device) end
-    device = device or mr.device()
+    device, given = options.device(mr, device, given)
     local o = options.check(given, "ranges", {"at_most", "loss", "at", "sizes", "plans", "trials", "seconds", "measure", "fresh"})
     local b = launch_sizes.of(seq)
     if not b or #b.names ~= 1 then
