@@ -52,6 +52,26 @@ end
 local function role_comment(t) return ("		/* %s */"):format(t.role) end
 local function nothing() return "" end
 
+-- Write the launcher and the module of parts of a sequence, {name=, ...} each, by a template. words: those that its templates have alone.
+-- paths: those of the parts, to which it adds its own.
+local function write_files(template, words, seq, parts, dir, paths)
+  local all, given = of_role(seq.tensors, "input", "state", "output"), of_role(seq.tensors, "input", "state")
+  local function each(f) return joined(parts, f, "\n") end
+  words.SEQUENCE = seq.name
+  words.ARGUMENTS, words.PARAMETERLIST = parameters(all, role_comment), parameters(all, nothing)
+  words.INCLUDES = each(function(p) return ("#include \"%s.h\""):format(p.name) end)
+  words.LOADS = each(function(p) return ("	code = code ? code : of_one(%s_load(device), %s_error());"):format(p.name, p.name) end)
+  words.UNLOADS = each(function(p) return ("	%s_unload(device);"):format(p.name) end)
+  words.RESULTS = joined(of_role(seq.tensors, "output"), function(t) return python(t.name) end)
+  words.PARAMETERS = joined(given, function(t) return python(t.name) end)
+  words.IMPORTS = each(function(p) return "import " .. p.name end)
+  for _, ending in ipairs{"h", "c", "py"} do
+    text.write(dir, words.NAME .. "." .. ending, fill(template .. "." .. ending, words), paths)
+  end
+  table.sort(paths)
+  return paths
+end
+
 -- Write compiled sequences of one function, which differ in sizes. export: of sequence_export, for each of them.
 local function write_sizes(kernels, dir, name, export)
   for _, k in ipairs(kernels) do expect(getmetatable(k) == getmetatable(kernels[1]), "export: others", "compiled sequence", k) end
@@ -95,29 +115,19 @@ local function write_sizes(kernels, dir, name, export)
     end)
   end
   local words = {
-    NAME = name, SEQUENCE = seq.name, DEVICE = first.plan.device.name, HIP = first.target == "hip",
+    NAME = name, DEVICE = first.plan.device.name, HIP = first.target == "hip",
     ONE = #sizes == 1, SIZES = joined(parts, said), SORTED = joined(parts, function(p) return ("%d"):format(p.values[1]) end),
     SIZEPARAMETERS = joined(sizes, function(x) return "int size_" .. identifier(x) end),
-    ARGUMENTS = parameters(all, role_comment), PARAMETERLIST = parameters(all, nothing),
-    INCLUDES = each(function(p) return ("#include \"%s.h\""):format(p.name) end),
-    LOADS = each(function(p) return ("	code = code ? code : of_one(%s_load(device), %s_error());"):format(p.name, p.name) end),
     BYTES = each(function(p) return ("	if (%s)\n		return %s_TEMPORARIES;"):format(is(p), p.name) end),
     LAUNCHES = launches "launch", GRAPHS = launches "graph_launch",
-    UNLOADS = each(function(p) return ("	%s_unload(device);"):format(p.name) end),
-    RESULTS = joined(of_role(seq.tensors, "output"), function(t) return python(t.name) end),
-    PARAMETERS = joined(given, function(t) return python(t.name) end), TUPLE = joined(given, function(t) return python(t.name) .. "," end, " "),
-    IMPORTS = each(function(p) return "import " .. p.name end), MODULES = joined(parts, function(p) return p.name .. "," end, " "),
+    TUPLE = joined(given, function(t) return python(t.name) .. "," end, " "), MODULES = joined(parts, function(p) return p.name .. "," end, " "),
     SIZETABLES = joined(parts, function(p)
       local list = {}
       for j, size in ipairs(sizes) do list[j] = ("%q: %d"):format(size, p.values[j]) end
       return "{" .. table.concat(list, ", ") .. "},"
     end, " "),
   }
-  for _, ending in ipairs{"h", "c", "py"} do
-    text.write(dir, name .. "." .. ending, fill("sequence_table." .. ending, words), paths)
-  end
-  table.sort(paths)
-  return paths
+  return write_files("sequence_table", words, seq, parts, dir, paths)
 end
 
 -- Write the kernels of ranges of a size (sequence_ranges.lua), k:export of them. export: of sequence_export, for each range.
@@ -144,26 +154,15 @@ local function write_ranges(k, dir, name, export)
   end
   local own = sizes:words(given, all, {})
   local words = {
-    NAME = name, SEQUENCE = seq.name, DEVICE = r.device.name, HIP = k.target == "hip", SIZE = size, SIZENAME = r.size, LAST = last,
+    NAME = name, DEVICE = r.device.name, HIP = k.target == "hip", SIZE = size, SIZENAME = r.size, LAST = last,
     MOST = ("%d"):format(r.rows[#r.rows].to), MULTIPLE = ("%d"):format(sizes.any.multiples[r.size]), BYTES = ("%d"):format(bytes),
     RANGETEXT = joined(parts, function(p) return ("%d to %d"):format(p.from, p.to) end),
-    ARGUMENTS = parameters(all, role_comment), PARAMETERLIST = parameters(all, nothing),
-    INCLUDES = each(function(p) return ("#include \"%s.h\""):format(p.name) end),
-    LOADS = each(function(p) return ("	code = code ? code : of_one(%s_load(device), %s_error());"):format(p.name, p.name) end),
     TEMPORARIES = chosen(function(p) return ("return %s_TEMPORARIES;"):format(p.name) end),
     PREPARES = chosen(function(p) return ("return of_one(%s_prepare(%s), %s_error());"):format(p.name, size, p.name) end),
     LAUNCHES = launches "launch", GRAPHS = launches "graph_launch",
-    UNLOADS = each(function(p) return ("	%s_unload(device);"):format(p.name) end),
-    RESULTS = joined(of_role(seq.tensors, "output"), function(t) return python(t.name) end),
-    PARAMETERS = joined(given, function(t) return python(t.name) end),
-    IMPORTS = each(function(p) return "import " .. p.name end),
     RANGES = joined(parts, function(p) return ("(%d, %s),"):format(p.to, p.name) end, " "), SIZEVALUE = own.SIZEVALUES,
   }
-  for _, ending in ipairs{"h", "c", "py"} do
-    text.write(dir, name .. "." .. ending, fill("sequence_ranges." .. ending, words), paths)
-  end
-  table.sort(paths)
-  return paths
+  return write_files("sequence_ranges", words, seq, parts, dir, paths)
 end
 
 return {sizes = write_sizes, ranges = write_ranges}
