@@ -84,7 +84,7 @@ struct builder {
 	const struct choice *c;
 	struct plan *p;
 	const int *part;		/* by sTask: its lane among those that compute */
-	/* by sTask: its loads must wait for the kernel in front (find_late_loads); NULL until add_launch is done */
+	/* by sTask: its loads must wait for the kernel in front (find_late_loads); NULL if nothing is said to be ready */
 	const bool *late;
 	struct err *e;
 };
@@ -366,7 +366,7 @@ enum err_code build_plan(const struct space *s, const struct choice *c, struct p
 		grid.section = 0;	/* all are in one, which is the same plan */
 	TRY(plan_grid(p, &grid, NOWHERE, e));
 	TRY(add_launch(&m));
-	m.late = find_late_loads(s->a, p);
+	m.late = p->launch.ready.n ? find_late_loads(s->a, p) : NULL;
 	TRY(add_lanes(&m));
 	for (int phase = 0; phase < prog->phases.n; phase++)
 		TRY(append_phase(&m, phase));
