@@ -5,10 +5,7 @@ local dir = arg[0]:match "^(.*/)" or "./"
 local tap = dofile(dir .. "tap.lua")
 local gemm = mr.examples.gemm
 
-local function fails(what, f, text)
-  local good, why = pcall(f)
-  tap.ok(not good and tostring(why):find(text, 1, true), what, tostring(why))
-end
+local fails = tap.fails_with
 
 -- y = x + the rows of a state, which gets what is between two products: one of everything that a call can be given
 local add = mr.program("add", function(p)

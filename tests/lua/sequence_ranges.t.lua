@@ -4,12 +4,7 @@ local tap = dofile(os.getenv "MILLRACE_HOME" .. "/tests/lua/tap.lua")
 local any, gemm = mr.any, mr.examples.gemm
 local device = mr.device("h200", {eus = 2})             -- small sizes already fill it
 
-local function fails(name, f, ...)
-  local good, message = pcall(f)
-  for _, part in ipairs{...} do
-    tap.ok(not good and tostring(message):find(part, 1, true) ~= nil, ("%s: %s"):format(name, part), tostring(message))
-  end
-end
+local fails = tap.fails_with
 
 local mlp = mr.sequence("mlp", function(s)
   local m, d, f = s:sizes("m", "d", "f")

@@ -3,12 +3,7 @@
 local tap = dofile(os.getenv "MILLRACE_HOME" .. "/tests/lua/tap.lua")
 local any, gemm = mr.any, mr.examples.gemm
 
-local function fails(name, f, ...)
-  local good, message = pcall(f)
-  for _, part in ipairs{...} do
-    tap.ok(not good and tostring(message):find(part, 1, true) ~= nil, ("%s: %s"):format(name, part), tostring(message))
-  end
-end
+local fails = tap.fails_with
 
 -- Each call with a plan in its program's order.
 local function planned(seq, tiles)

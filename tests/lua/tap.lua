@@ -58,6 +58,14 @@ function tap.fails(what, pattern, f, ...)
   return tap.like(done and "no error" or tostring(e), pattern, what)
 end
 
+-- The function raises a message that has each of the texts: a check for each.
+function tap.fails_with(what, f, ...)
+  local good, message = pcall(f)
+  for _, part in ipairs{...} do
+    tap.ok(not good and tostring(message):find(part, 1, true) ~= nil, ("%s: %s"):format(what, part), tostring(message))
+  end
+end
+
 local function read_all(path)
   local file = io.open(path)
   if not file then return nil end
