@@ -62,3 +62,4 @@ causal, longest first	right
 causal, sections	right
 product, replicas	right
 E
+t_done
