@@ -10,7 +10,7 @@
 -- sizes    b batch, h heads, n keys, d head dim
 -- options  hkv     heads of K and V; must divide h (h)
 --          splits  parts of the keys (so many that some 500 tiles are there to share, of
---                  128 keys or more, and 4 at least); need not divide n
+--                  128 keys or more, and 4 at least); need not divide n. 1: there is no second phase
 --          positions  true: of the n keys of a cache those of sequence b count that are not behind
 --                  its query, which is at Pos[b]: keys 0 to Pos[b], at least one (false: all n)
 --          typical keys of a sequence that predictions assume, if positions (n)
@@ -49,8 +49,11 @@ return mr.program("flash_decoding", function(p)
   local Q, O = p:input("Q", {b, h, d}), p:output("O", {b, h, d})
   local K, V = p:input("K", {b, hkv, n, d}), p:input("V", {b, hkv, n, d})
   local Pos = p:option("positions", "boolean") and p:input("Pos", {b}, "i32")
-  local Mx, L = p:temp("Mx", {b, h, split}, wide), p:temp("L", {b, h, split}, wide)
-  local Part = p:temp("Part", {b, h, split, d}, wide)
+  local Mx, L, Part
+  if split.size > 1 then
+    Mx, L = p:temp("Mx", {b, h, split}, wide), p:temp("L", {b, h, split}, wide)
+    Part = p:temp("Part", {b, h, split, d}, wide)
+  end
 
   p:phase("split", function()
     p:batch(b, hkv, split)
@@ -75,11 +78,16 @@ return mr.program("flash_decoding", function(p)
       p:task("rescale", function() o:set(o * alpha) end)
       o:add(p:mma("mma_pv", pr, p:load("load_v", V, {b, hkv, at, d})))
     end)
+    if split.size == 1 then                             -- nothing to combine
+      O:store("store_o", p:task("normalise", function() return (o / l):to(dtype) end), {b, head, d})
+      return
+    end
     Part:store("store_part", o, {b, head, split, d})
     Mx:store("store_mx", mx, {b, head, split})
     L:store("store_l", l, {b, head, split})
   end)
 
+  if split.size == 1 then return end
   p:phase("combine", function()
     p:batch(b, h)
     local mx, l, o = p:load("load_mx", Mx), p:load("load_l", L), p:load("load_part", Part)

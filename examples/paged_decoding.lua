@@ -13,7 +13,7 @@
 --          page    keys of a page; must divide n (16)
 --          pages   in the cache (as many as all sequences take at most)
 --          splits  parts of the keys (so many that some 500 tiles are there to share, of
---                  128 keys or more, and 4 at least)
+--                  128 keys or more, and 4 at least). 1: there is no second phase
 --          positions  true: instead of Length there is Pos[b], where the query is: keys 0 to Pos[b] count
 --          typical keys of a sequence that predictions assume (n)
 --          scale   of the scores (1 / sqrt(d)); positive
@@ -54,8 +54,11 @@ return mr.program("paged_decoding", function(p)
   local K, V = p:input("K", {pages, page, hkv, d}), p:input("V", {pages, page, hkv, d})
   local positions = p:option("positions", "boolean")
   local Table, Length = p:input("Table", {b, blocks}, "i32"), p:input(positions and "Pos" or "Length", {b}, "i32")
-  local Mx, L = p:temp("Mx", {b, h, split}, wide), p:temp("L", {b, h, split}, wide)
-  local Part = p:temp("Part", {b, h, split, d}, wide)
+  local Mx, L, Part
+  if split.size > 1 then
+    Mx, L = p:temp("Mx", {b, h, split}, wide), p:temp("L", {b, h, split}, wide)
+    Part = p:temp("Part", {b, h, split, d}, wide)
+  end
 
   p:phase("split", function()
     p:batch(b, hkv, split)
@@ -77,11 +80,16 @@ return mr.program("paged_decoding", function(p)
       p:task("rescale", function() o:set(o * alpha) end)
       o:add(p:mma("mma_pv", pr, p:load("load_v", V, {index, key % page.size, hkv, d})))
     end)
+    if split.size == 1 then                             -- nothing to combine
+      O:store("store_o", p:task("normalise", function() return (o / l):to(dtype) end), {b, head, d})
+      return
+    end
     Part:store("store_part", o, {b, head, split, d})
     Mx:store("store_mx", mx, {b, head, split})
     L:store("store_l", l, {b, head, split})
   end)
 
+  if split.size == 1 then return end
   p:phase("combine", function()
     p:batch(b, h)
     local mx, l, o = p:load("load_mx", Mx), p:load("load_l", L), p:load("load_part", Part)

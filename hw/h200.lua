@@ -79,8 +79,8 @@ return {
     handoff_latency = 194,          -- registers, shared memory, registers of another lane:
     handoff_rate = 197,             -- 8 KiB 235 cycles, 16 KiB 277; measured [handover_64x64, _64x128]
     launch_seconds = 3.907e-06,     -- calibrated, +- 0.9 %: one small tile
-    early_seconds = 3.5e-6,         -- chains of 40 products in a graph: 0.0 to 0.9 us less than without early launches; a wait passes
-                                    -- 0.37 us behind the last end, and an ordinary block begins 0.65 behind it
+    early_seconds = 2.3e-6,         -- traces of decoding: products begin 1.2 to 2.4 us behind the last end in front; chains of 40
+                                    -- products in a graph, launched early, and with weights ready: 10.6 and 9.9 us each
     ahead_seconds = 0.6e-6,         -- ready weights of products of 16 rows: 0.5 to 0.7 us less; blocks begin 0.2 us before waits pass
     cluster_seconds = 0.9e-6,       -- 132 blocks of one small tile: 5.95 us, in clusters of two 6.85; of four, 120 blocks 6.62
     tile_overhead = 200,            -- estimate: some 40 dependent instructions of address

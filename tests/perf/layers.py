@@ -100,7 +100,7 @@ class Bench:
         want, t = self.reference(), self.tensors
         sets = sets_of(torch, case.bytes, 8)
         inputs = [t] + [{name: x.clone() for name, x in t.items()} for _ in range(sets - 1)]
-        way = self.fastest.get(case.name) or next(iter(case.rivals))
+        ways = [self.fastest[case.name]] if case.name in self.fastest else list(case.rivals)
         contenders, rows, results = {}, {}, {}
 
         def add(name, call, begin):
@@ -115,14 +115,18 @@ class Bench:
             begin = time.monotonic()
             add("ours", make(case, folder), begin)
         for name, settings in rivals.items():
-            begin = time.monotonic()
-            attend = case.rivals[way]
-            f = self.cases.compiled(case.layer, **settings)
-            add(name, lambda x, f=f: f(x, attend), begin)
+            for way in ways:            # some backend has no attention of this kind
+                begin = time.monotonic()
+                attend = case.rivals[way]
+                f = self.cases.compiled(case.layer, **settings)
+                add(name, lambda x, f=f, attend=attend: f(x, attend), begin)
+                if name in contenders:
+                    ways = [way]
+                    break
         found = time_alternately(torch, contenders, sets, 0.2, seconds) if contenders else {}
         for name, times in found.items():
             rows[name].update(summary(times))
-        row = {"way": way, "sets": sets, "clock": self.clock(contenders) if contenders else None, "layer": rows}
+        row = {"way": ways[0], "sets": sets, "clock": self.clock(contenders) if contenders else None, "layer": rows}
         if "ours" in contenders:
             first = results["ours"].clone()
             row["same"] = torch.equal(contenders["ours"][0]().reshape(first.shape), first)

@@ -9,7 +9,7 @@ do
   plan:lane("p0", {warps=1})
   plan:lane("c0", {warps=4})
   plan:lane("w0", {warps=1})
-  plan:buffers{x=3, w=3}
+  plan:buffers{x=5, w=5}
   plan:grid{raster="rows", group=8}
   plan:launch{ready={"W", "Cos", "Sin", "Pos"}}
   plan:append("load_x", {seu="tma", lane="p0"})
@@ -35,36 +35,25 @@ do
   local plan = mr.plan(seq:program("attend"):graph{tile={d=32, g=4, key=16}}, device)
   plan:lane("p0", {warps=1})
   plan:lane("c0", {warps=4})
-  plan:buffers{k=7, v=6}
+  plan:buffers{k=2, v=2}
   plan:grid{raster="rows", group=8, longest_first=true}
+  plan:launch{ready={"Pos"}}
   plan:append("load_q", {seu="tma", lane="p0"})
   plan:append("load_k", {seu="tma", lane="p0"})
   plan:append("load_v", {seu="tma", lane="p0"})
-  plan:append("load_mx", {seu="tma", lane="p0"})
-  plan:append("load_l", {seu="tma", lane="p0"})
-  plan:append("load_part", {seu="tma", lane="p0"})
   plan:append("mma_qk", {seu="tensor", lane="c0"})
   plan:append("softmax", {seu="cuda", lane="c0"})
   plan:append("rescale", {seu="cuda", lane="c0"})
   plan:append("mma_pv", {seu="tensor", lane="c0"})
-  plan:append("ew2", {seu="cuda", lane="c0"})
-  plan:append("store_part", {seu="tma", lane="c0"})
-  plan:append("ew3", {seu="cuda", lane="c0"})
-  plan:append("store_mx", {seu="tma", lane="c0"})
-  plan:append("ew4", {seu="cuda", lane="c0"})
-  plan:append("store_l", {seu="tma", lane="c0"})
-  plan:append("combine", {seu="cuda", lane="c0"})
+  plan:append("normalise", {seu="cuda", lane="c0"})
   plan:append("store_o", {seu="tma", lane="c0"})
   plan:wait("load_q", {"load_q", "mma_qk"})
+  plan:wait("load_k", {"mma_qk"})
   plan:wait("mma_qk", {"load_q", "load_k"})
   plan:wait("softmax", {"mma_qk"})
   plan:wait("load_v", {"mma_pv"})
   plan:wait("mma_pv", {"load_v"})
-  plan:wait("ew2", {"mma_pv", "store_part"})
-  plan:wait("ew3", {"store_mx"})
-  plan:wait("ew4", {"store_l"})
-  plan:wait("load_mx", {"combine"})
-  plan:wait("combine", {"load_mx", "load_part", "load_l", "store_o"})
+  plan:wait("normalise", {"mma_pv", "store_o"})
   sp:use("attend", plan)
 end
 do
@@ -73,7 +62,7 @@ do
   plan:lane("p0", {warps=1})
   plan:lane("c0", {warps=4})
   plan:lane("w0", {warps=1})
-  plan:buffers{b=6, a=7}
+  plan:buffers{b=11, a=11}
   plan:grid{raster="rows", group=8}
   plan:launch{ready={"B"}}
   plan:append("load_a", {seu="tma", lane="p0"})
@@ -89,13 +78,13 @@ do
   sp:use("out", plan)
 end
 do
-  local plan = mr.plan(seq:program("gate"):graph{tile={k=128, m=1, n=64}}, device)
+  local plan = mr.plan(seq:program("gate"):graph{tile={k=256, m=1, n=64}}, device)
   plan:swap("mma_g")
   plan:swap("mma_u")
   plan:lane("p0", {warps=1})
   plan:lane("c0", {warps=4})
   plan:lane("w0", {warps=1})
-  plan:buffers{x=4, g=3, u=3}
+  plan:buffers{x=3, g=3, u=3}
   plan:grid{raster="rows", group=8}
   plan:launch{ready={"G", "U"}}
   plan:append("load_x", {seu="tma", lane="p0"})
@@ -120,7 +109,7 @@ do
   plan:lane("p0", {warps=1})
   plan:lane("c0", {warps=4})
   plan:lane("w0", {warps=1})
-  plan:buffers{b=6, a=7}
+  plan:buffers{b=11, a=11}
   plan:grid{raster="rows", group=8}
   plan:launch{ready={"B"}}
   plan:append("load_a", {seu="tma", lane="p0"})
@@ -141,5 +130,5 @@ sp:launch("attend", {stream=0, early=true})
 sp:launch("out", {stream=0, early=true})
 sp:launch("gate", {stream=0, early=true})
 sp:launch("down", {stream=0, early=true})
-sp:arena({["q"]=16384, ["a"]=24576, ["h"]=0, ["y1"]=32768, ["attend.Mx"]=32768, ["attend.L"]=33024, ["attend.Part"]=0}, {bytes=40960})
+sp:arena({["q"]=0, ["a"]=8192, ["h"]=0, ["y1"]=28672}, {bytes=36864})
 return sp

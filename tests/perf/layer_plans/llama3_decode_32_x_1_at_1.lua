@@ -31,29 +31,20 @@ do
   sp:use("qkv", plan)
 end
 do
-  local plan = mr.plan(seq:program("attend"):graph{tile={d=128, g=4, key=64}}, device)
+  local plan = mr.plan(seq:program("attend"):graph{tile={d=128, g=4, key=32}}, device)
   plan:lane("p0", {warps=1})
   plan:lane("c0", {warps=4, replicas=2})
-  plan:buffers{q=2, k=6, v=6, mx_2=4, part=4, l_2=4}
-  plan:grid{raster="rows", group=8}
+  plan:buffers{q=2, k=7, v=7}
+  plan:grid{raster="rows", group=8, longest_first=true}
   plan:launch{ready={"Pos"}}
   plan:append("load_q", {seu="tma", lane="p0"})
   plan:append("load_k", {seu="tma", lane="p0"})
   plan:append("load_v", {seu="tma", lane="p0"})
-  plan:append("load_mx", {seu="tma", lane="p0"})
-  plan:append("load_l", {seu="tma", lane="p0"})
-  plan:append("load_part", {seu="tma", lane="p0"})
   plan:append("mma_qk", {seu="tensor", lane="c0"})
   plan:append("softmax", {seu="cuda", lane="c0"})
   plan:append("rescale", {seu="cuda", lane="c0"})
   plan:append("mma_pv", {seu="tensor", lane="c0"})
-  plan:append("ew2", {seu="cuda", lane="c0"})
-  plan:append("store_part", {seu="tma", lane="c0"})
-  plan:append("ew3", {seu="cuda", lane="c0"})
-  plan:append("store_mx", {seu="tma", lane="c0"})
-  plan:append("ew4", {seu="cuda", lane="c0"})
-  plan:append("store_l", {seu="tma", lane="c0"})
-  plan:append("combine", {seu="cuda", lane="c0"})
+  plan:append("normalise", {seu="cuda", lane="c0"})
   plan:append("store_o", {seu="tma", lane="c0"})
   plan:wait("load_q", {"load_q", "mma_qk"})
   plan:wait("load_k", {"mma_qk"})
@@ -61,18 +52,14 @@ do
   plan:wait("softmax", {"mma_qk"})
   plan:wait("load_v", {"mma_pv"})
   plan:wait("mma_pv", {"load_v"})
-  plan:wait("ew2", {"mma_pv", "store_part"})
-  plan:wait("ew3", {"store_mx"})
-  plan:wait("ew4", {"store_l"})
-  plan:wait("load_mx", {"combine"})
-  plan:wait("combine", {"load_mx", "load_part", "load_l", "store_o"})
+  plan:wait("normalise", {"mma_pv", "store_o"})
   sp:use("attend", plan)
 end
 do
   local plan = mr.plan(seq:program("out"):graph{tile={col=32, k=128, m=32}}, device)
   plan:lane("p0", {warps=1})
   plan:lane("p1", {warps=1})
-  plan:lane("c0", {warps=4, replicas=2})
+  plan:lane("c0", {warps=4})
   plan:buffers{a=9, b=9}
   plan:grid{raster="rows", group=8}
   plan:launch{ready={"B", "R"}}
@@ -140,5 +127,5 @@ sp:launch("attend", {stream=0, early=true})
 sp:launch("out", {stream=0, early=true})
 sp:launch("gate", {stream=0, early=true})
 sp:launch("down", {stream=0, early=true})
-sp:arena({["q"]=524288, ["a"]=786432, ["h"]=0, ["y1"]=1048576, ["y1s"]=1310720, ["attend.Mx"]=1048576, ["attend.L"]=1052672, ["attend.Part"]=0}, {bytes=1327104})
+sp:arena({["q"]=0, ["a"]=262144, ["h"]=0, ["y1"]=917504, ["y1s"]=1179648}, {bytes=1196032})
 return sp
