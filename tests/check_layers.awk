@@ -5,6 +5,7 @@ BEGIN {
 	# What each folder may include in addition to its own headers: all that is below it.
 	below["base"] = ""
 	below["tile"] = "base"
+	below["farm"] = "base"
 	below["reference"] = below["device"] = "base tile"
 	below["target"] = "base tile device"
 	below["graph"] = "base tile device target"
@@ -18,7 +19,7 @@ BEGIN {
 	below["emit"] = below["role"] " role"
 	below["gpu"] = below["host"] = below["lower"] " lower emit"
 	below["run"] = below["gpu"] " gpu host reference sim seq"
-	below["lua"] = below["run"] " run search draw store"
+	below["lua"] = below["run"] " run search draw store farm"
 	below["ui"] = below["lua"] " lua explore"
 
 	# The files that may include a library's header.
@@ -29,7 +30,7 @@ BEGIN {
 	home["jansson\\.h"] = "^lua/ljson\\.c"
 	home["z3\\.h"] = "^src/search/"
 	home["(lua|lauxlib|lualib)\\.h"] = "^(lua|ui)/"
-	home["dlfcn\\.h"] = "^src/(gpu|host)/|^src/draw/chafa\\.c|^src/search/loop/cbc\\.c"
+	home["dlfcn\\.h"] = "^src/(gpu|host)/|^src/farm/mpi\\.c|^src/draw/chafa\\.c|^src/search/loop/cbc\\.c"
 }
 
 function bad(why) {
