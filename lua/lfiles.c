@@ -140,7 +140,7 @@ static int replace_file_l(lua_State *L)
 	size_t n;
 	const char *text = luaL_checklstring(L, 2, &n);
 
-	if (replace_file(realpath(path, target) ? target : path, text, n)) {
+	if (files_discard || replace_file(realpath(path, target) ? target : path, text, n)) {
 		lua_pushboolean(L, true);
 		return 1;
 	}

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "draw/pictures.h"
 #include "draw/sequences.h"
 #include "draw/units.h"
@@ -264,7 +265,7 @@ static int frames_l(lua_State *L)
 	draw_wish(&r, CAPTION);
 	p->height += CAPTION;
 	p->script = lua_isnil(L, 4) ? "" : check_text(L, 4, "frames", "script");
-	if (mkdir(dir, 0777) && errno != EEXIST)
+	if (!files_discard && mkdir(dir, 0777) && errno != EEXIST)
 		throw_msg(L, "cannot create the folder %s: %s", dir, strerror(errno));
 	shapes = p->shapes.n;
 	lua_createtable(L, (int)r.wish.count, 0);

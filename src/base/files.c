@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+bool files_discard;
+
 bool make_folders(char *path)
 {
 	struct stat st;

@@ -1,9 +1,15 @@
-/* files.h - folders and files on disk. After a failure errno says why. */
+/* files.h - folders and files on disk. After a failure errno says why.
+ *
+ * Of the processes of a farm, which all run the same script, only one writes the files that the script asks for. In the
+ * others files_discard is set: whoever writes a file for the user looks at it, and then reports success and writes
+ * nothing. What the program needs for itself (caches, the input of compilers, the store) is written by all. */
 #ifndef BASE_FILES_H
 #define BASE_FILES_H
 
 #include "base/arena.h"
 #include "base/base.h"
+
+extern bool files_discard;		/* set before the script runs */
 
 /* Make the folders of a path up to its last '/'. After a failure `path` ends with the folder that cannot be made. */
 bool make_folders(char *path);

@@ -449,7 +449,7 @@ void export_phase(const struct export_kit *k, const struct source *s, int phase,
 
 enum err_code export_write(const struct export_set *set, const char *dir, struct arena *a, struct err *e)
 {
-	for (int i = 0; i < set->files.n; i++) {
+	for (int i = 0; i < set->files.n && !files_discard; i++) {
 		const struct export_file *f = &set->files.v[i];
 		char *path = arena_strf(a, "%s/%s", dir, f->name);
 
