@@ -43,7 +43,7 @@ PKGS := lua5.4 libedit ncursesw cairo sqlite3 jansson
 TEST_PKGS := vterm
 CLANG := $(findstring clang,$(CC))
 DEBS = $(if $(CLANG),clang,gcc) libc6-dev make pkg-config liblua5.4-dev libedit-dev libncurses-dev libcairo2-dev \
-	libsqlite3-dev libjansson-dev libvterm-dev perl python3 tcc tmux zsh coinor-libcbc-dev \
+	libsqlite3-dev libjansson-dev libvterm-dev perl python3 tcc tmux zsh coinor-libcbc-dev openmpi-bin \
 	$(and $(CLANG),$(findstring -fsan,$(FLAGS_$(MODE))),libclang-rt-dev)
 # What to look for on other systems.
 TOOLS := $(CC) $(AR) pkg-config prove tmux

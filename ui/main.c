@@ -1,5 +1,6 @@
 /* main.c - the command line, with the options of the lua program. */
 #include <errno.h>
+#include <fcntl.h>
 #include <lauxlib.h>
 #include <limits.h>
 #include <locale.h>
@@ -12,6 +13,7 @@
 #include "explore/explore.h"
 #include "gpu/gpu.h"
 #include "lua/lcore.h"
+#include "lua/lfarm.h"
 #include "repl.h"
 #include "user.h"
 
@@ -27,6 +29,7 @@ static const char usage[] = "usage: millrace [options] [FILE.lua [arguments]]\n"
 	"  -e CODE  run CODE (may be given again)\n"
 	"  -s       strict: reading a global or field that does not exist is an error\n"
 	"  -i       open the shell after the script\n"
+	"  --farm   the script runs in several processes, which mpirun or srun starts\n"
 	"  -v       print the version\n"
 	"  -h       print this text\n"
 	"  -        run what comes on standard input\n"
@@ -39,7 +42,7 @@ struct options {
 	int argc;
 	char **argv;
 	int script;			/* position of FILE or "-" in argv; argc: none */
-	bool code, interactive, strict, version, help;
+	bool code, interactive, strict, version, help, farm;
 	const char *wrong;		/* an option that does not exist */
 	int status;			/* of the exit */
 };
@@ -63,6 +66,8 @@ static void read_options(struct options *o)
 			o->version = true;
 		else if (!strcmp(s, "-h") || !strcmp(s, "--help"))
 			o->help = true;
+		else if (!strcmp(s, "--farm"))
+			o->farm = true;
 		else if (s[1] == 'e' && (s[2] || i + 1 < o->argc))
 			o->code = true, i += !s[2];
 		else
@@ -193,7 +198,7 @@ static bool call_chunk(lua_State *L, int loaded, int nargs)
 		lua_pop(L, nargs);
 	if (loaded == LUA_OK && user_call(L, nargs, 0) == LUA_OK)
 		return true;
-	user_report(L, "millrace: ");
+	user_report(L, farm_prefix(L));
 	return false;
 }
 
@@ -332,6 +337,40 @@ static void run_command(lua_State *L, struct options *o, const struct command *c
 		user_report(L, "millrace: ");
 }
 
+/* Why this cannot be run by all processes of a farm; NULL: it can. */
+static const char *farm_refusal(const struct options *o)
+{
+	bool script = o->script < o->argc;
+
+	if (o->interactive)
+		return "--farm and -i exclude each other: a farm has no shell";
+	if (script && !strcmp(o->argv[o->script], "-"))
+		return "--farm takes no script from standard input, which only one of the processes gets";
+	if (command_of(o))
+		return "--farm takes a script, and no subcommand";
+	return script || o->code ? NULL : "--farm needs a script, as in mpirun -n 4 millrace --farm FILE.lua";
+}
+
+/* Only rank 0 has an output. False: the farm cannot be had so, which was said. */
+static bool enter_farm(lua_State *L, struct options *o)
+{
+	const char *why = farm_refusal(o);
+	int null;
+
+	if (why) {
+		fprintf(stderr, "millrace: %s\n", why);
+		o->status = EXIT_USAGE;
+		return false;
+	}
+	if (farm_begin(L) == 0)
+		return true;
+	null = open("/dev/null", O_WRONLY);
+	if (null < 0 || dup2(null, STDOUT_FILENO) < 0)
+		luaL_error(L, "cannot open /dev/null: %s", strerror(errno));
+	close(null);
+	return true;
+}
+
 static void print_usage(lua_State *L, FILE *f)
 {
 	lua_getglobal(L, "require");
@@ -351,6 +390,9 @@ static int main_l(lua_State *L)
 
 	user_init(L);
 	set_arg(L, o);
+	o->status = EXIT_SCRIPT;
+	if (o->farm && !o->wrong && !o->help && !enter_farm(L, o))
+		return 0;
 	host_set_mr(L);
 	lua_open_explore(L);
 	if (o->wrong && !strcmp(o->wrong, "-e"))
@@ -364,7 +406,6 @@ static int main_l(lua_State *L)
 	}
 	if (o->strict)
 		strict_set(L, STRICT_ALL);
-	o->status = EXIT_SCRIPT;
 	if (o->version) {
 		lua_getglobal(L, "mr");
 		lua_getfield(L, -1, "version");
@@ -414,9 +455,10 @@ int main(int argc, char **argv)
 	lua_pushcfunction(L, main_l);
 	lua_pushlightuserdata(L, &o);
 	if (lua_pcall(L, 1, 0, 0) != LUA_OK) {
-		user_report(L, "millrace: ");
+		user_report(L, farm_prefix(L));
 		o.status = EXIT_SCRIPT;
 	}
+	o.status = farm_end(L, o.status);
 	host_close(L);
 	if (fflush(stdout) || ferror(stdout)) {
 		fprintf(stderr, "millrace: cannot write the output: %s\n", strerror(errno));

@@ -60,7 +60,7 @@ enum err_code mpi_open(struct mpi *m, const char *const *names, struct err *e)
 
 	memset(m, 0, sizeof(*m));
 	if (!lib)
-		return err_set(e, ERR_IO, NOWHERE, "a farm needs Open MPI , and its library cannot be opened: install it (on Debian "
+		return err_set(e, ERR_IO, NOWHERE, "a farm needs Open MPI, and its library cannot be opened: install it (on Debian "
 			"openmpi-bin), or load the cluster's module: %s", why);
 	missing = find_symbols(lib, handles, LEN(handles), m);
 	if (missing)

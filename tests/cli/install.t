@@ -41,7 +41,7 @@ complete_words() {
 mkdir -p "$T/here/folder"
 touch "$T/here/plan.lua" "$T/here/plan.txt"
 cd "$T/here" || exit
-t_is 'bash completes options' "$(complete_words --)" '--version --help --'
+t_is 'bash completes options' "$(complete_words --)" '--farm --version --help --'
 t_is 'scripts, folders and subcommands' "$(complete_words '')" 'plan.lua folder check diff show predict run serve'
 t_is 'subcommands' "$(complete_words pr)" 'predict'
 t_is 'their options' "$(complete_words check --p)" '--program'

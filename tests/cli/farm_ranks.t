@@ -1,0 +1,187 @@
+# --farm: processes that mpirun starts send messages to each other; one of them prints and writes files; an error or the end of
+# one ends all.
+. tests/lib.sh
+
+command -v mpirun >/dev/null || t_skip_all 'there is no mpirun'
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export ASAN_OPTIONS=detect_leaks=0	# Open MPI keeps memory
+# Between processes of this machine alone, and without reading each other's memory, which containers forbid.
+mpi='mpirun --oversubscribe --bind-to none --mca btl self,vader --mca btl_vader_single_copy_mechanism none'
+
+# ranks N ARGUMENT...: the program as so many processes, for a minute at most
+ranks() {
+	timeout 60 $mpi -n "$1" "$MILLRACE" --farm "${@:2}" </dev/null
+}
+
+cat >"$T/ring.lua" <<'E'
+local farm = require "millrace.core".farm()
+local rank, size = farm:rank(), farm:size()
+local function body(n) return ("%08x"):format(n * 77):rep(n // 8 + 1):sub(1, n) end
+local early = {}    -- messages of ranks that are ahead: {text, rank}
+local function receive(from)
+  for i, message in ipairs(early) do
+    if message[2] == (from or message[2]) then return table.unpack(table.remove(early, i)) end
+  end
+  while true do
+    local text, who = farm:receive(60)
+    assert(text, "nothing came")
+    if who == (from or who) then return text, who end
+    early[#early + 1] = {text, who}
+  end
+end
+local function expect(from, n)
+  assert(receive(from) == body(n), ("rank %d expected %d bytes of rank %d"):format(rank, n, from))
+end
+for _, step in ipairs{1, -1} do
+  local to, from = (rank + step) % size, (rank - step) % size
+  for _, n in ipairs{0, 1, 1 << 20, 5 << 20} do
+    if rank > 0 then expect(from, n) end
+    farm:send(to, body(n))
+    if rank == 0 then expect(from, n) end
+  end
+end
+-- once all have come so far: all at once, with large ones before small ones; those of a rank come in their order
+local function meet()
+  farm:send(0, "here")
+  if rank == 0 then
+    for from = 0, size - 1 do assert(receive(from) == "here") end
+    for to = 0, size - 1 do farm:send(to, "go") end
+  end
+  assert(receive(0) == "go")
+end
+meet()
+for to = 0, size - 1 do
+  for i = 1, 9 do farm:send(to, i .. ("."):rep(i % 3 == 1 and 3 << 20 or i)) end
+end
+local last = {}
+for _ = 1, 9 * size do
+  local text, who = receive()
+  local i = tonumber(text:match "^%d+")
+  assert(i == (last[who] or 0) + 1 and #text == 1 + (i % 3 == 1 and 3 << 20 or i))
+  last[who] = i
+end
+meet()
+assert(rank == 0 or farm:receive(0) == nil and farm:receive(0.001) == nil)
+-- a line of each rank, in their order; the others' own is not printed
+local line = ("rank %d of %d, %d on %s"):format(rank, size, farm:local_rank(), farm:host())
+print(line)
+if rank > 0 then farm:send(0, line) return end
+for from = 1, size - 1 do print((receive(from))) end
+assert(farm:receive(0) == nil and farm:receive(0.001) == nil)
+E
+t_cmd 'messages of 4 ranks around a ring and back' 0 ranks 4 "$T/ring.lua"
+for i in 0 1 2 3; do echo "rank $i of 4, $i on $(uname -n)"; done >"$T/lines"
+t_out 'come as they were sent; only rank 0 prints' <"$T/lines"
+t_is 'nothing is said' "$(<"$T/err")" ''
+t_cmd 'without mpirun' 0 timeout 60 "$MILLRACE" --farm "$T/ring.lua"
+t_is 'there is one process' "$(head -1 "$T/out")" "rank 0 of 1, 0 on $(uname -n)"
+t_cmd 'without --farm' 0 "$MILLRACE" -e 'print(require "millrace.core".farm())'
+t_is 'there is no farm' "$(<"$T/out")" nil
+
+# Files.
+cat >"$T/files.lua" <<'E'
+local rank = require "millrace.core".farm():rank()
+local dir = ...
+local mr = require "millrace"
+local function path(name) return ("%s/%d_%s"):format(dir, rank, name) end
+local plan = mr.load_plan "gemm_cooperative"
+local tl = plan:simulate()
+plan:save(path "plan.lua")
+plan:svg(path "plan.svg")
+tl:png(path "tl.png")
+tl:trace(path "tl.json")
+tl:frames(path "frames", {count = 1})
+plan:compile{target = "host"}:export(path "export")
+local file = assert(io.open(path "w", "w"))
+assert(file:write "x" and file:close())
+file = assert(io.open(path "w+", "w+"))
+file:write "hello"
+file:seek "set"
+assert(file:read "a" == "hello" and file:close())
+file = assert(io.open(dir .. "/edited", "r+"))
+assert(file:read "l" == "old" or rank > 0)
+assert(file:seek "end" and file:write "new\n" and file:close())
+file = assert(io.open(dir .. "/grown", "a"))
+assert(file:write "line\n" and file:close())
+io.output(path "output")
+assert(io.write "x" and io.close())
+io.output(io.stdout)
+local pipe = io.popen("cat >" .. path "pipe", "w")
+assert(pipe:write "x" and pipe:close())
+assert(os.execute("touch " .. path "touched"))
+assert(os.rename(path "w", path "renamed") and os.remove(path "w+"))
+assert(io.popen "echo read":read "l" == "read")
+assert(not io.open(dir .. "/none/x") and not pcall(io.open, dir .. "/x", "bad"))
+E
+mkdir "$T/files"
+echo old >"$T/files/edited"
+touch "$T/files/grown"
+t_cmd 'a script that writes files' 0 ranks 3 "$T/files.lua" "$T/files"
+t_is 'writes them once' "$(cd "$T/files" && ls -d -- *)" "$(printf '%s\n' 0_export 0_frames 0_output 0_pipe 0_plan.lua \
+	0_plan.svg 0_renamed 0_tl.json 0_tl.png 0_touched edited grown)"
+t_is 'also what there was before' "$(cat "$T/files/edited" "$T/files/grown")" "$(printf 'old\nnew\nline')"
+
+# Ends.
+begin='local farm = require "millrace.core".farm() local rank = farm:rank() '
+others='farm:receive(math.huge)'
+t_cmd 'an error on rank 2' 1 ranks 4 -e "$begin if rank == 2 then error 'boom' end $others"
+t_err 'ends all ranks; the message says where' "^millrace: rank 2 on $(uname -n): \(command line\):1: boom"
+t_cmd 'an error on rank 0' 1 ranks 4 -e "$begin if rank == 0 then error 'boom' end $others"
+t_err 'does so, too' '^millrace: \(command line\):1: boom'
+t_cmd 'a syntax error' 1 ranks 2 -e 'x ='
+t_err 'as well' '\(command line\):1: unexpected symbol'
+t_cmd 'a rank that is killed' 137 ranks 4 -e "$begin if rank == 3 then io.popen 'kill -9 \$PPID':read 'a' end $others"
+t_err 'ends all ranks' 'rank 3 .*signal 9'
+t_cmd 'os.exit with a status' 7 ranks 3 -e "$begin if rank == 1 then os.exit(7) end $others"
+t_cmd 'farm:abort' 5 ranks 3 -e "$begin if rank == 1 then farm:abort(5) end $others"
+t_cmd 'os.exit without one' 0 ranks 3 -e "$begin if rank == 2 then farm:send(1, 'last') os.exit() end
+	if rank == 1 then farm:send(0, (farm:receive(60))) end if rank == 0 then print(farm:receive(60)) end"
+t_is 'lets the others go on' "$(<"$T/out")" 'last	1'
+t_cmd 'what nobody receives' 0 ranks 3 -e "$begin farm:send((rank + 1) % 3, ('x'):rep(9 << 20))"
+t_is 'is dropped at the end' "$(<"$T/err")" ''
+t_cmd 'a closed farm' 0 ranks 2 -e "$begin farm:close() farm:close()
+	print(require 'millrace.core'.farm(), select(2, pcall(farm.send, farm, 0, 'x')))"
+t_like 'sends nothing' "$(<"$T/out")" '^nil	.*send: the farm is closed$'
+
+"$MILLRACE" --farm -e "$begin io.stderr:write 'started\n' while true do pcall(farm.receive, farm, math.huge) end" 2>"$T/err" &
+t_until 60 grep -q started "$T/err"
+kill -INT $!
+wait $!
+t_is 'Ctrl-C ends a wait' "$? $(sed -n 2p "$T/err")" '1 millrace: (command line):1: interrupted'
+
+# Arguments.
+while IFS='|' read -r code message; do
+	t_cmd "farm:$code" 1 timeout 60 "$MILLRACE" --farm -e "$begin farm:$code"
+	t_is 'is refused' "$(head -1 "$T/err")" "millrace: (command line):1: $message"
+done <<'E'
+send(1, "x")|send: rank must be an integer from 0 to 0, got 1
+send("a", "x")|send: rank must be an integer from 0 to 0, got 'a'
+send(0, 5)|send: text must be a string, got 5
+send(0, ("x"):rep((64 << 20) + 1))|a message has 64 MiB at most, and this one has 67108865 bytes
+receive()|receive: seconds must be a number, got nothing
+receive(-1)|receive: seconds must be 0 or more, got -1
+abort(0)|abort: status must be an integer from 1 to 255, got 0
+E
+t_cmd 'the largest message' 0 timeout 60 "$MILLRACE" --farm -e "$begin farm:send(0, ('x'):rep(64 << 20)) print(#farm:receive(60))"
+t_is 'comes' "$(<"$T/out")" 67108864
+
+# Command lines.
+t_cmd '--farm alone' 2 "$MILLRACE" --farm
+t_is 'needs a script' "$(<"$T/err")" 'millrace: --farm needs a script, as in mpirun -n 4 millrace --farm FILE.lua'
+t_cmd '--farm with standard input' 2 "$MILLRACE" --farm - </dev/null
+t_cmd 'with the shell' 2 "$MILLRACE" --farm -i "$T/ring.lua"
+t_cmd 'with a subcommand' 2 "$MILLRACE" --farm check gemm_cooperative
+t_is 'is refused' "$(<"$T/err")" 'millrace: --farm takes a script, and no subcommand'
+
+# Other libraries of this name.
+mkdir "$T/other" "$T/broken"
+echo 'int MPI_Finalize(void); int MPI_Finalize(void) { return 0; }' >"$T/other.c"
+t_ok 'another library is made' cc -shared -fPIC -o "$T/other/libmpi.so.40" "$T/other.c"
+t_cmd 'with it' 1 env LD_LIBRARY_PATH="$T/other" "$MILLRACE" --farm "$T/ring.lua"
+t_is 'there is no farm' "$(<"$T/err")" \
+	'millrace: a farm needs Open MPI, and libmpi.so.40 is not it (perhaps MPICH): it has no ompi_mpi_comm_world'
+for name in libmpi.so.40 libmpi.so libmpi.so.12; do echo 'no library' >"$T/broken/$name"; done
+t_cmd 'with files that are no libraries' 1 env LD_LIBRARY_PATH="$T/broken" "$MILLRACE" --farm "$T/ring.lua"
+t_err 'it says what to install' \
+	'^millrace: a farm needs Open MPI, and its library cannot be opened: install it \(on Debian openmpi-bin\), .*libmpi\.so\.40: '
+t_done
