@@ -164,10 +164,11 @@ $(B)/fake/%.so: tests/fake/%.c $(B)/.cflags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) -std=c11 $(WARN) -O1 -g -fPIC -shared -o $@ $<
 FAKES := $(patsubst tests/%.c,$(B)/%.so,$(wildcard tests/fake/fake_*.c))
-$(patsubst %,$(B)/tests/%,gpu_board gpu_compile gpu_failures gpu_hip gpu_run race): $(FAKES)
+$(patsubst %,$(B)/tests/%,farm_transport gpu_board gpu_compile gpu_failures gpu_hip gpu_run race): $(FAKES)
 # Tests that read a screen.
 SCREENS := $(addprefix $(B)/,tests/term tests/explore tests/monkey tests/starve tests/watch tests/layer perf/bench_explore)
 $(SCREENS): private LIBS += $(shell pkg-config --libs $(TEST_PKGS) 2>/dev/null)
+$(B)/fake/fake_mpi.so: tests/fake/fake_mpi.h src/farm/mpi.h
 $(B)/fake/fake_nvml_old.so: tests/fake/fake_nvml.c
 $(B)/fake/fake_hiprtc.so: tests/fake/fake_nvrtc.c tests/fake/fake_source.h
 $(B)/fake/fake_hip.so: tests/fake/fake_cuda.c tests/fake/hip_names.h

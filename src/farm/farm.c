@@ -37,6 +37,7 @@ struct farm {
 	struct parcel *arriving;	/* in the order of their sending */
 	int narriving;
 	struct parcel *given;		/* what farm_receive returned last */
+	struct ompi_request_t *barrier;	/* of farm_close; NULL: not begun */
 };
 
 /* ---- opening ---- */
@@ -186,6 +187,7 @@ static enum err_code advance_sent(struct farm *f, struct err *e)
 /* Begin to receive the message that `status` is about. */
 static enum err_code begin_arrival(struct farm *f, const struct mpi_status *status, struct err *e)
 {
+	enum err_code code;
 	struct parcel *p;
 	int n;
 
@@ -195,9 +197,14 @@ static enum err_code begin_arrival(struct farm *f, const struct mpi_status *stat
 	if ((size_t)n > message_size(MESSAGE_BODY_MAX))
 		return message_too_long(status->source, (uint64_t)n, e);
 	p = parcel_new(f, status->source, (size_t)n);
+	code = check(f, f->api.MPI_Irecv(p->bytes, n, f->api.byte, status->source, status->tag, f->api.world, &p->request),
+		"MPI_Irecv", e);
+	if (code) {
+		parcel_free(f, p);
+		return code;
+	}
 	append(&f->arriving, p);
 	f->narriving++;
-	CALL(f, MPI_Irecv, p->bytes, n, f->api.byte, status->source, status->tag, f->api.world, &p->request);
 	return OK;
 }
 
@@ -265,6 +272,7 @@ static enum err_code interrupted(struct err *e)
 
 enum err_code farm_send(struct farm *f, int rank, const void *body, size_t n, struct err *e)
 {
+	enum err_code code;
 	struct parcel *p;
 
 	if (n > MESSAGE_BODY_MAX)
@@ -272,8 +280,13 @@ enum err_code farm_send(struct farm *f, int rank, const void *body, size_t n, st
 			MESSAGE_BODY_MAX >> 20, n);
 	p = parcel_new(f, rank, message_size(n));
 	message_write(p->bytes, body, n);
+	code = check(f, f->api.MPI_Isend(p->bytes, (int)p->size, f->api.byte, rank, TAG, f->api.world, &p->request),
+		"MPI_Isend", e);
+	if (code) {
+		parcel_free(f, p);
+		return code;
+	}
 	append(&f->sent, p);
-	CALL(f, MPI_Isend, p->bytes, (int)p->size, f->api.byte, rank, TAG, f->api.world, &p->request);
 	return advance_sent(f, e);
 }
 
@@ -309,7 +322,6 @@ enum err_code farm_receive(struct farm *f, double seconds, const struct stop *st
  * the last of them says, by a barrier, that it has nothing on its way. */
 static enum err_code await_others(struct farm *f, const struct stop *stop, struct err *e)
 {
-	struct ompi_request_t *barrier = NULL;
 	int all = 0;
 	long ns = 0;
 
@@ -319,10 +331,10 @@ static enum err_code await_others(struct farm *f, const struct stop *stop, struc
 		TRY(advance(f, e));
 		while ((p = take_arrived(f)))
 			parcel_free(f, p);
-		if (!barrier && !f->sent)
-			CALL(f, MPI_Ibarrier, f->api.world, &barrier);
-		if (barrier && !all)
-			CALL(f, MPI_Test, &barrier, &all, NULL);
+		if (!f->barrier && !f->sent)
+			CALL(f, MPI_Ibarrier, f->api.world, &f->barrier);
+		if (f->barrier && !all)
+			CALL(f, MPI_Test, &f->barrier, &all, NULL);
 		if (stop_asked(stop))
 			return interrupted(e);
 		if (!all || f->arriving)

@@ -8,8 +8,8 @@
  * they were sent. Large ones only advance while either side is in one of these functions: who computes long calls
  * farm_receive now and then.
  *
- * Functions that wait look at `stop` every millisecond and then return ERR_INTERRUPTED. After ERR_IO a farm is good for
- * nothing but farm_abort.
+ * Functions that wait look at `stop` every millisecond and then return ERR_INTERRUPTED. After another error a farm is good
+ * for nothing but farm_abort, unless it is about a body that was too long to be sent.
  */
 #ifndef FARM_FARM_H
 #define FARM_FARM_H
@@ -47,7 +47,8 @@ struct farm_message {
 NODISCARD enum err_code farm_receive(struct farm *f, double seconds, const struct stop *stop, struct farm_message *out,
 	struct err *e);
 
-/* End MPI. Waits until all ranks have called it and what was sent has arrived; what comes is not read any more. */
+/* End MPI. Waits until all ranks have called it and what was sent has arrived; what comes is not read any more. After an
+ * interrupt it may be called again, and nothing else but farm_abort. */
 NODISCARD enum err_code farm_close(struct farm *f, const struct stop *stop, struct err *e);
 
 /* End all processes of the farm, with this status. Write out what stdio holds before. */
