@@ -32,6 +32,7 @@ struct host {
 	lua_State *L;			/* the Lua thread that called the core last: set by enter() */
 	enum strict strict;		/* set by strict_set */
 	const char *home;		/* folder of hw/ and examples/; borrowed from main */
+	int gpu_ordinal;		/* of the GPU that kernels run on, from 0 */
 	lua_State *holder;		/* the thread in which hold_finalizers holds; NULL: none */
 	size_t collect_at;		/* bytes of `mem` in use at which a collection is due */
 };

@@ -33,8 +33,20 @@ struct gpu *gpu_of(lua_State *L)
 	void **box = box_single(L, GPU_CLASS);
 
 	if (!*box)
-		gpu_new(&h->mem, 0, (struct gpu **)box);
+		gpu_new(&h->mem, h->gpu_ordinal, (struct gpu **)box);
 	return *box;
+}
+
+/* core.use_gpu(ordinal): run kernels on this GPU, counted from 0. An error if another one is in use already. */
+static int use_gpu_l(lua_State *L)
+{
+	struct host *h = enter(L);
+	int ordinal = (int)luaL_checkinteger(L, 1);
+
+	if (*box_single(L, GPU_CLASS) && ordinal != h->gpu_ordinal)
+		throw_msg(L, "device %d is in use already, so device %d cannot be", h->gpu_ordinal, ordinal);
+	h->gpu_ordinal = ordinal;
+	return 0;
 }
 
 /* Set a field, unless the text is empty. */
@@ -444,7 +456,8 @@ void lua_open_kernel(lua_State *L)
 	static const luaL_Reg functions[] = {
 		{ "build", build_l }, { "run", run_l }, { "host_run", host_run_l }, { "targets", targets_l }, { "target_for", target_for_l },
 		{ "gpu_target", gpu_target_l },
-		{ "target", target_l }, { "compile_log", compile_log_l }, { "attached", attached_l }, { NULL, NULL } };
+		{ "target", target_l }, { "compile_log", compile_log_l }, { "attached", attached_l },
+		{ "use_gpu", use_gpu_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ .name = GPU_CLASS, .meta = gpu });
 	class_new(L, &(struct class_def){ KERNEL_CLASS, NULL, fields, meta });

@@ -82,7 +82,7 @@ for _, part in ipairs{"devices", "plan", "edit", "problems", "kernel", "sequence
   for name, f in pairs(require("millrace." .. part)(mr, made)) do mr[name] = f end
 end
 
-for _, name in ipairs{"search", "race", "calibrate"} do mr[name] = late(name, name) end
+for _, name in ipairs{"search", "tune", "race", "calibrate"} do mr[name] = late(name, name) end
 mr.progress = late("curves", "progress")
 mr.json = late("report", "value")
 require("millrace.report").add_fields()

@@ -210,12 +210,54 @@ end
 local list_methods = {json = entry(list_json)}
 local list_class = {__name = "millrace.rows", __tostring = list_text, __index = list_methods, methods = list_methods, __metatable = false}
 
--- The rows of a query, or nil and a message.
-local function find(query, f)
-  local rows = setmetatable({}, list_class)
-  local good, message = call(core.store_find, query, f, function(row) rows[#rows + 1] = setmetatable(row, row_class) end)
+local sharing                                           -- {ranks=, hashes=, newest=} while mr.tune runs
+
+-- The rows of a query as plain tables, or nil and a message. seen(row): is it one of the result?
+local function read(query, f, seen)
+  local rows = {}
+  local good, message = call(core.store_find, query, f, function(row)
+    if not seen or seen(row) then rows[#rows + 1] = row end
+  end)
   if not good then return nil, message end
   return rows
+end
+
+-- The rows of a query, or nil and a message.
+local function find(query, f)
+  local rows, message
+  if sharing and sharing.ranks.task then
+    rows = sharing.ranks:ask("store rows", {query = query, filter = f})
+  else
+    rows, message = read(query, f)
+    if not rows then return nil, message end
+  end
+  for _, row in ipairs(rows) do setmetatable(row, row_class) end
+  return setmetatable(rows, list_class)
+end
+
+---- one store for the ranks of a farm ----------------------------------------------------------------
+
+-- The rows that a task sees: those from before mr.tune began, and its own. Others depend on which tasks have ended, and so would the answer.
+local function rows_for(task, query, f)
+  return read(query, f, function(row) return row.id <= sharing.newest or row.hash == sharing.hashes[task] end)
+end
+
+-- While ranks do tasks (ranks.lua), rank 0 reads and writes the file for all of them. hashes: of the program of each task, as identity
+-- gives it. ranks nil: no longer.
+local function share(ranks, hashes)
+  sharing = ranks and {ranks = ranks, hashes = hashes, newest = 0}
+  if not sharing or ranks.rank > 0 then return end
+  for _, row in ipairs(read("list", {limit = 1}) or {}) do sharing.newest = row.id end
+  ranks:serve("store rows", function(x, task)
+    local rows, message = rows_for(task, x.query, x.filter)
+    if not rows then report(message) end
+    return rows or {}
+  end)
+  ranks:serve("store row", function(row)
+    local good, message = call(core.store_put, row)
+    if not good then report(message) end
+    return {good = good, message = message}
+  end)
 end
 
 ---- the methods -----------------------------------------------------------------------------------
@@ -384,6 +426,10 @@ function store.put(s, given)
     end
   end
   if not file.path then return false end
+  if sharing and sharing.ranks.task then
+    local x = sharing.ranks:ask("store row", row)
+    return x.good, x.message
+  end
   local good, message = call(core.store_put, row)
   if not good then report(message) end
   return good, message
@@ -470,7 +516,7 @@ local function as_text(s)
     n > 10 and "; the newest ten" or "", rows and list_text(rows) or "")
 end
 
-store.text = as_text
+store.text, store.share = as_text, share
 
 function store.size() return must(call(core.store_count)) end
 

@@ -1,0 +1,220 @@
+-- ranks.lua - tasks divided over the ranks of a farm: rank 0 hands them out, the others do them.
+--
+-- All ranks run the same script, so each of them has the programs, and the same list of tasks: a message names a task by its place in
+-- the list. Results are plain values (texts, numbers, booleans and tables of these). At the end of map every rank has all of them, so
+-- that the script goes on in the same way everywhere.
+--
+-- A message is an object in JSON with a kind and the number of the map that it belongs to:
+--
+--   begin    to all: a map begins; the host of rank 0
+--   ready    to rank 0: this rank waits for tasks; what its tasks are called, its host, what it offers (options.offer)
+--   task     to a rank: do this one
+--   result   to rank 0: what it gave, or why it failed
+--   ask      to rank 0, within a task: call a function that rank 0 serves;  answer  to that
+--   end      to all: all results
+
+local core = require "millrace.core"
+local json = require "millrace.json"
+
+local WAIT <const> = 0.5                                -- seconds of a wait for a message
+local TRIES <const> = 2                                 -- of a task that failed, the second on another rank if there is one
+
+local ranks = {}
+ranks.__index = ranks
+
+-- farm: what core.farm() gives, or anything with its methods. try: how a function is called that may fail, as core.try, which
+-- coroutines cannot yield across.
+local function new(farm, try)
+  return setmetatable({farm = farm, try = try or core.try, rank = farm:rank(), size = farm:size(), host = farm:host(), maps = 0, asks = 0, served = {}}, ranks)
+end
+
+---- messages -------------------------------------------------------------------------------------
+
+local function plain(x)
+  if x == json.null then return nil end
+  if type(x) ~= "table" then return x end
+  local t = {}
+  for key, value in pairs(x) do t[key] = plain(value) end
+  return t
+end
+
+local function send(r, to, message)
+  message.map = r.maps
+  r.farm:send(to, json.encode(message))
+end
+
+-- The next message and the rank that sent it; nil if none comes in time.
+local function receive(r, seconds)
+  local text, from = r.farm:receive(seconds)
+  if not text then return nil end
+  local message, why = json.decode(text)
+  if type(message) ~= "table" or type(message.kind) ~= "string" then
+    core.raise(("farm: rank %d sent what is no message%s"):format(from, why and ": " .. why or ""))
+  end
+  return plain(message), from
+end
+
+-- The next message of this map. Whoever sends one has waited for all that it was sent in the map before.
+local function next_message(r, seconds)
+  local m, from = receive(r, seconds)
+  if m and m.map ~= r.maps then
+    core.raise(("farm: rank %d is at another place than rank %d: not all ranks run the same script"):format(from, r.rank))
+  end
+  return m, from
+end
+
+---- calls of rank 0 --------------------------------------------------------------------------------
+
+-- On rank 0: let tasks on other ranks call f by this name. It takes and returns plain values; an error of it is one of the task.
+function ranks:serve(name, f) self.served[name] = f end
+
+local function answer(r, m, from)
+  local f = r.served[m.name]
+  if not f then core.raise(("farm: rank %d asks for '%s', which rank 0 does not serve"):format(from, tostring(m.name))) end
+  local good, value = r.try(f, m.value, m.task)
+  send(r, from, {kind = "answer", ask = m.ask, good = good, value = good and value or nil, why = not good and tostring(value) or nil})
+end
+
+-- Within a task: what f of rank 0 returns for the value. On rank 0 itself it is called here.
+function ranks:ask(name, value)
+  if self.rank == 0 then return self.served[name](value, self.task) end
+  self.asks = self.asks + 1
+  send(self, 0, {kind = "ask", ask = self.asks, name = name, value = value, task = self.task})
+  while true do
+    local m = next_message(self, WAIT)
+    if m and m.kind == "answer" and m.ask == self.asks then
+      if not m.good then core.raise(m.why) end
+      return m.value
+    elseif m then
+      core.raise(("farm: rank 0 answers '%s' with '%s'"):format(name, m.kind))
+    end
+  end
+end
+
+---- doing tasks --------------------------------------------------------------------------------------
+
+-- {good=, value= or why=}
+local function attempt(r, run, task)
+  r.task = task
+  local good, value = r.try(run, task)
+  r.task = nil
+  return {good = good, value = good and value or nil, why = not good and tostring(value) or nil}
+end
+
+-- A rank other than 0: do what comes, until the results do.
+local function work(r, names, run, o)
+  local m
+  repeat m = next_message(r, WAIT) until m
+  if m.kind ~= "begin" then core.raise(("farm: rank 0 begins with '%s'"):format(m.kind)) end
+  send(r, 0, {kind = "ready", names = core.hash(table.concat(names, "\n")), host = r.host, offer = o.offer and o.offer(m.host == r.host)})
+  while true do
+    m = next_message(r, WAIT)
+    if m and m.kind == "end" then return m.results end
+    if m and m.kind == "task" then
+      send(r, 0, {kind = "result", task = m.task, result = attempt(r, run, m.task)})
+    elseif m then
+      core.raise(("farm: a message '%s' of rank 0 between two tasks"):format(m.kind))
+    end
+  end
+end
+
+---- handing out tasks ----------------------------------------------------------------------------------
+
+-- State of a map on rank 0: tasks that are waiting, how often each was tried and by which rank last; what each rank does.
+local function new_state(r, names)
+  local s = {waiting = {}, tries = {}, last = {}, results = {}, done = 0, idle = {}, doing = {}, ready = 0, offers = {}}
+  for i in ipairs(names) do s.waiting[i], s.tries[i] = i, 0 end
+  return s
+end
+
+-- The next task for a rank: not one that has failed there, unless no other rank could take it.
+local function next_task(r, s, rank)
+  for k, task in ipairs(s.waiting) do
+    if s.last[task] ~= rank or r.workers < 2 then return table.remove(s.waiting, k) end
+  end
+end
+
+local function hand_out(r, s)
+  for rank = 1, r.size - 1 do
+    local task = s.idle[rank] and next_task(r, s, rank)
+    if task then
+      s.idle[rank], s.doing[rank] = nil, task
+      s.tries[task], s.last[task] = s.tries[task] + 1, rank
+      send(r, rank, {kind = "task", task = task})
+    end
+  end
+end
+
+local function count_result(r, s, m, from, names, o)
+  local task, x = m.task, m.result
+  if s.doing[from] ~= task then core.raise(("farm: rank %d answers for a task that it was not given"):format(from)) end
+  s.doing[from], s.idle[from] = nil, true
+  if not x.good and s.tries[task] < TRIES then
+    table.insert(s.waiting, task)
+    if o.report then o.report(task, from, x, "again") end
+    return
+  end
+  s.results[task], s.done = x, s.done + 1
+  if o.report then o.report(task, from, x, s.done) end
+end
+
+local function welcome(r, s, m, from, names)
+  if m.names ~= core.hash(table.concat(names, "\n")) then
+    core.raise(("farm: rank %d on %s has another list of tasks: not all ranks run the same script, or they have other devices; "
+      .. "name the device"):format(from, tostring(m.host)))
+  end
+  s.ready, s.offers[from] = s.ready + 1, {host = m.host, offer = m.offer}
+end
+
+-- Rank 0: hand out the tasks once all ranks are ready.
+local function coordinate(r, names, o)
+  local s = new_state(r, names)
+  for rank = 1, r.size - 1 do send(r, rank, {kind = "begin", host = r.host}) end
+  while s.done < #names or s.ready < r.size - 1 do
+    local m, from = next_message(r, WAIT)
+    if m and m.kind == "ready" then
+      welcome(r, s, m, from, names)
+      if s.ready == r.size - 1 then
+        s.idle = o.choose and o.choose(s.offers) or {}
+        if not o.choose then for rank = 1, r.size - 1 do s.idle[rank] = true end end
+        r.workers = 0
+        for _ in pairs(s.idle) do r.workers = r.workers + 1 end
+      end
+    elseif m and m.kind == "result" then
+      count_result(r, s, m, from, names, o)
+    elseif m and m.kind == "ask" then
+      answer(r, m, from)
+    elseif m then
+      core.raise(("farm: rank %d sent '%s' to rank 0"):format(from, m.kind))
+    end
+    if s.ready == r.size - 1 then hand_out(r, s) end
+  end
+  for rank = 1, r.size - 1 do send(r, rank, {kind = "end", results = json.list(s.results)}) end
+  return s.results
+end
+
+-- One process: the tasks in their order.
+local function alone(r, names, run, o)
+  local results = {}
+  for task in ipairs(names) do
+    results[task] = attempt(r, run, task)
+    if o.report then o.report(task, 0, results[task], task) end
+  end
+  return results
+end
+
+-- r:map(names, run[, {offer=, choose=, report=}]) -> results, a list of {good=true, value=} and {good=false, why=}, on all ranks
+--
+-- names: what each task is called; the same on all ranks. run(i) does task i and returns a plain value. A task that fails is done again
+-- once, on another rank if there is one. offer(with_rank_0): what a rank has, told to rank 0 before tasks are handed out; with_rank_0: is
+-- it on the host of rank 0? choose(offers): which ranks get tasks, {[rank]=true}, by what they offer, {host=, offer=} by rank.
+-- report(task, rank, result, n), on rank 0: a result, the n-th; n "again": of a task that is done once more.
+function ranks:map(names, run, o)
+  o = o or {}
+  self.maps = self.maps + 1
+  if self.size == 1 then return alone(self, names, run, o) end
+  if self.rank > 0 then return work(self, names, run, o) end
+  return coordinate(self, names, o)
+end
+
+return {new = new}

@@ -1,0 +1,171 @@
+-- tune.lua - mr.tune: a search for each of many programs and sizes, one after the other, or at the same time on the ranks of a farm.
+--
+-- A row is one program with sizes, and one task of a farm (ranks.lua): all that is measured of it is measured on one device, in turns.
+-- Each measurement is in the store before the next one begins, so that a run that was ended goes on where it was: rows whose search had come
+-- to its end are answered by the store, and of others what was measured is not measured again.
+
+local core = require "millrace.core"
+local columns = require "millrace.columns"
+local json = require "millrace.json"
+local loader = require "millrace.loader"
+local new_ranks = require("millrace.ranks").new
+local options = require "millrace.options"
+local record = require("millrace.record").of
+local store_of = require "millrace.store"
+local trials = require "millrace.trials"
+local mr = require "millrace"
+local raise, show, entry, expect = core.raise, core.show, core.entry, core.expect
+
+local SEARCH <const> = {"seconds", "trials", "measure", "compile", "dynamic", "seed", "fresh"}   -- options that each search gets
+
+---- rows ------------------------------------------------------------------------------------------
+
+-- The bound program of an entry: one, or {program, m=, n=, ...}.
+local function bound_of(entry_of, i)
+  if core.is(entry_of, "millrace.program") then return entry_of end
+  if type(entry_of) ~= "table" or entry_of[1] == nil then
+    raise(("tune: row %d must be a program with sizes, or {program, m=, ...}, not %s"):format(i, show(entry_of)))
+  end
+  local sizes = {}
+  for key, value in pairs(entry_of) do if key ~= 1 then sizes[key] = value end end
+  local good, bound = core.try(function() return entry_of[1](sizes) end)
+  if not good then raise(("tune: row %d: %s"):format(i, (tostring(bound):gsub("^[^:]+:%d+: ", "")))) end
+  if not core.is(bound, "millrace.program") then
+    raise(("tune: row %d is of %s, not of a program; seq:plan{} plans a sequence"):format(i, show(bound)))
+  end
+  return bound
+end
+
+local function sizes_text(bound) return select(3, core.identity(bound)) end
+
+local function name_of(bound) return ("%s %s"):format(bound.name, sizes_text(bound)) end
+
+-- What is kept of a search, as plain values.
+local function plain(r)
+  return {script = r.plan:script(), predicted = r.seconds, ms = r.measured and r.measured.ms, trials = r.trials,
+    measured = #r.measurements, ended = r.ended}
+end
+
+local plans = setmetatable({}, {__mode = "k"})          -- by row; each reading of row.plan is a copy
+local row_class = record("row of mr.tune", "bound plan ms seconds tflops gbps trials measured ended why", {__name = "millrace.tuned_row"},
+  function(row, key) return key == "plan" and plans[row] and plans[row]:copy() or nil end)
+
+local function row_of(bound, device, x)
+  local row = setmetatable({bound = bound, why = x.why}, row_class)
+  local value = x.good and x.value
+  if not value then return row end
+  row.why = value.why
+  if not value.script then return row end
+  local plan = loader.of_text(mr, value.script, "mr.tune", bound)
+  plans[row] = plan
+  row.ms, row.seconds, row.trials, row.measured, row.ended = value.ms, value.predicted, value.trials, value.measured, value.ended
+  local seconds = row.ms and row.ms * 1e-3 or row.seconds
+  row.tflops, row.gbps = plan.graph.flops / seconds * 1e-12, plan.graph.bytes / seconds * 1e-9
+  return row
+end
+
+---- the result --------------------------------------------------------------------------------------
+
+local function number(x, format) return x and format:format(x) or "-" end
+
+local function text_of(t)
+  local cells = {{"program", "sizes", "predicted", "ms", "TFLOP/s", "GB/s", "measured", "ended"}}
+  for _, row in ipairs(t) do
+    cells[#cells + 1] = {row.bound.name, sizes_text(row.bound), number(row.seconds and row.seconds * 1e3, "%.4g"), number(row.ms, "%.4g"),
+      number(row.tflops, "%.4g"), number(row.gbps, "%.4g"), number(row.measured, "%d"), row.ended or (row.why or ""):match "^[^\n]*"}
+  end
+  return ("%d rows on %s, ms\n%s"):format(#t, t.device.name, table.concat(columns(cells, function(i) return i > 2 and i < 8 end), "\n"))
+end
+
+local row_fields <const> = "program sizes predicted ms tflops gbps trials measured ended why script"
+
+local function as_json(t)
+  local list = {}
+  for i, row in ipairs(t) do
+    list[i] = json.object(row_fields, {program = row.bound.name, sizes = sizes_text(row.bound), predicted = row.seconds, ms = row.ms,
+      tflops = row.tflops, gbps = row.gbps, trials = row.trials, measured = row.measured, ended = row.ended, why = row.why,
+      script = plans[row] and plans[row]:script()})
+  end
+  return json.encode(json.object("format device rows", {format = "millrace tuned 1", device = t.device.name, rows = json.list(list)})) .. "\n"
+end
+
+local result = record("result of mr.tune", "device", {__name = "millrace.tuned", __tostring = text_of, methods = {json = entry(as_json)}})
+
+---- tuning ------------------------------------------------------------------------------------------------
+
+local one_process = {rank = function() return 0 end, size = function() return 1 end, host = function() return "" end}
+local shared                                            -- the ranks of this process
+
+-- Tell the user of a row that is done, where there are many.
+local function report(names, task, rank, x, n)
+  local value = x.good and x.value or {}
+  local what = value.ms and ("%.4g ms"):format(value.ms) or value.predicted and ("%.4g ms, predicted"):format(value.predicted * 1e3)
+    or ("no plan: %s"):format(((value.why or x.why or ""):match "^[^\n]*"))
+  io.stderr:write(("%s%s: %s%s\n"):format(n == "again" and "once more: " or ("%d of %d: "):format(n, #names), names[task], what,
+    rank > 0 and (", rank %d"):format(rank) or ""))
+end
+
+-- The GPU of this rank, counted from 0. Those of a host are divided by local rank, where rank 0 takes none; where a scheduler lets a
+-- rank see one alone, it is that.
+local function use_gpu(ranks, with_rank_0)
+  for _, name in ipairs{"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"} do
+    local visible = os.getenv(name)
+    if visible and visible ~= "" and not visible:find(",", 1, true) then return core.use_gpu(0) end
+  end
+  core.use_gpu(ranks.farm:local_rank() - (with_rank_0 and 1 or 0))
+end
+
+-- Ranks with a device get tasks; where none has one, all do, by the model alone.
+local function choose(offers, o)
+  local chosen, any = {}, false
+  for rank, x in pairs(offers) do if x.offer then chosen[rank], any = true, true end end
+  if any then return chosen end
+  if o.measure then raise "tune: measure=true needs a device, and no rank has one" end
+  for rank in pairs(offers) do chosen[rank] = true end
+  return chosen
+end
+
+local known = table.move(SEARCH, 1, #SEARCH, 2, {"device"})
+
+local function tune(list, given)
+  expect(type(list) == "table" and not getmetatable(list), "tune", "list of programs with sizes", list)
+  local o = options.check(given, "tune", known)
+  local device = o.device or mr.device()
+  if type(device) == "string" then device = mr.device(device) end
+  expect(core.is(device, "millrace.device"), "tune", "device", device)
+  local search, bounds, names = {show = false}, {}, {}
+  for _, key in ipairs(SEARCH) do search[key] = o[key] end
+  for i, x in ipairs(list) do bounds[i] = bound_of(x, i) end
+  if #bounds == 0 then raise "tune: there is no row: mr.tune{{program, m=, ...}, ...}" end
+  for i, bound in ipairs(bounds) do names[i] = ("%s on %s"):format(name_of(bound), device.name) end
+
+  shared = shared or new_ranks(core.farm and core.farm() or one_process)
+  local ranks = shared
+  local hashes, tasks = {}, {}
+  for i, bound in ipairs(bounds) do
+    hashes[i] = core.identity(bound)
+    tasks[i] = names[i] .. " " .. hashes[i]
+  end
+  if o.measure and ranks.size == 1 then
+    local attached, why = trials.attached(device)
+    if not attached then raise("tune: measure=true needs an attached device: " .. why) end
+  end
+  store_of.share(ranks, hashes)
+  local found = ranks:map(tasks, function(i)
+    local r, why = mr.search(bounds[i], device, search)
+    return r and plain(r) or {why = why}
+  end, {
+    offer = function(with_rank_0)
+      use_gpu(ranks, with_rank_0)
+      return o.measure ~= false and trials.attached(device) ~= nil
+    end,
+    choose = function(offers) return choose(offers, o) end,
+    report = function(task, rank, x, n) report(names, task, rank, x, n) end,
+  })
+  store_of.share(nil)
+  local t = setmetatable({device = device}, result)
+  for i, bound in ipairs(bounds) do t[i] = row_of(bound, device, found[i]) end
+  return t
+end
+
+return {tune = tune}

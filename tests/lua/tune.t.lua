@@ -1,0 +1,53 @@
+-- mr.tune: a search for each of a list, in one process, by the model alone.
+local mr = require "millrace"
+local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
+local ok, is = tap.ok, tap.is
+local json = require "millrace.json"
+
+local gemm, norm = mr.examples.gemm, mr.examples.rmsnorm
+local o = {device = "h200", trials = 40, measure = false}
+local tuned = mr.tune({{gemm, m = 512, n = 512, k = 256}, norm{m = 64, n = 512}, {gemm, m = 256, n = 128, k = 128, activation = "silu"}}, o)
+is(#tuned, 3, "a row for each")
+is(tuned.device.name, "h200", "on the device")
+for i, bound in ipairs{gemm{m = 512, n = 512, k = 256}, norm{m = 64, n = 512}, gemm{m = 256, n = 128, k = 128, activation = "silu"}} do
+  local r = mr.search(bound, "h200", {trials = 40, measure = false})
+  is(tuned[i].plan:script(), r.plan:script(), ("row %d: the plan of mr.search"):format(i))
+  ok(tuned[i].seconds == r.seconds and tuned[i].trials == r.trials and tuned[i].ended == r.ended, "  and its figures")
+end
+ok(tuned[1].plan:check(), "a legal one")
+local before = tuned[1].plan:script()
+tuned[1].plan:grid{group = 3}
+is(tuned[1].plan:script(), before, "each time a copy")
+ok(tuned[1].ms == nil and tuned[1].measured == 0 and tuned[1].tflops > 1, "nothing is measured: figures are predicted")
+local text = tostring(tuned)
+ok(text:find "^3 rows on h200" and text:find "gemm +m=512 n=512 k=256" and text:find "rmsnorm", "shown as a table")
+local data = json.decode(tuned:json())
+is(data.format, "millrace tuned 1", "as JSON")
+ok(#data.rows == 3 and data.rows[2].program == "rmsnorm" and data.rows[3].script == tuned[3].plan:script(), "  with all rows")
+
+-- A row without a plan.
+local long = mr.program("long", function(p)
+  local m, n = p:axes("m", "n")
+  p:batch(m)
+  local x = p:load("load_x", p:input("X", {m, n}, "f64"))
+  p:output("Y", {m, n}, "f64"):store("store_y", p:task("t", function() return x * (1 / mr.rowsum(x, n)) end))
+end)
+local mixed = mr.tune({{long, m = 16, n = 200000}, {norm, m = 64, n = 512}}, o)
+ok(mixed[1].plan == nil and mixed[1].why:find "^no legal plan", "a row without a plan says why")
+ok(mixed[2].plan ~= nil and tostring(mixed):find "no legal plan", "  and the others are there")
+
+-- Bad input.
+for _, case in ipairs{
+  {"no row", "tune: there is no row", {}},
+  {"a number", "tune: row 2 must be a program with sizes, or {program, m=, ...}, not 7", {norm{m = 8, n = 64}, 7}},
+  {"a size that is missing", "tune: row 1: .*size of axis 'n' is missing", {{norm, m = 8}}},
+  {"a sequence", "tune: row 1 is of .*sequence.*, not of a program", {{mr.examples.llama3_decode, b = 1}}},
+} do
+  local good, why = pcall(mr.tune, case[3], o)
+  ok(not good and tostring(why):find(case[2]), case[1] .. ": " .. tostring(why):match "^[^\n]*")
+end
+local good, why = pcall(mr.tune, {{norm, m = 8, n = 64}}, {trails = 3})
+ok(not good and tostring(why):find "tune: unknown option 'trails'; did you mean 'trials'", "an option: " .. tostring(why))
+good, why = pcall(mr.tune, {{norm, m = 8, n = 64}}, {device = "a100", measure = true})
+ok(not good and tostring(why):find "tune: measure=true needs an attached device", "measure=true without a device")
+tap.done_testing()
