@@ -1,6 +1,6 @@
 -- ranks.lua - tasks divided over the ranks of a farm: rank 0 hands them out, the others do them.
 --
--- All ranks run the same script, so each of them has the programs, and the same list of tasks: a message names a task by its place in
+-- All ranks run the same script, so each of them has the programs, and the same list of tasks: a message names a task by its number in
 -- the list. Results are plain values (texts, numbers, booleans and tables of these). At the end of map every rank has all of them, so
 -- that the script goes on in the same way everywhere.
 --
@@ -58,7 +58,7 @@ end
 local function next_message(r, seconds)
   local m, from = receive(r, seconds)
   if m and m.map ~= r.maps then
-    core.raise(("farm: rank %d is at another place than rank %d: not all ranks run the same script"):format(from, r.rank))
+    core.raise(("farm: rank %d is at another call than rank %d: not all ranks run the same script"):format(from, r.rank))
   end
   return m, from
 end
@@ -206,7 +206,7 @@ end
 -- r:map(names, run[, {offer=, choose=, report=}]) -> results, a list of {good=true, value=} and {good=false, why=}, on all ranks
 --
 -- names: what each task is called; the same on all ranks. run(i) does task i and returns a plain value. A task that fails is done again
--- once, on another rank if there is one. offer(with_rank_0): what a rank has, told to rank 0 before tasks are handed out; with_rank_0: is
+-- once, on another rank if there is one. offer(with_rank_0): what a rank has, which rank 0 knows before it hands out tasks; with_rank_0: is
 -- it on the host of rank 0? choose(offers): which ranks get tasks, {[rank]=true}, by what they offer, {host=, offer=} by rank.
 -- report(task, rank, result, n), on rank 0: a result, the n-th; n "again": of a task that is done once more.
 function ranks:map(names, run, o)

@@ -1,6 +1,6 @@
 -- tune.lua - mr.tune: a search for each of many programs and sizes, one after the other, or at the same time on the ranks of a farm.
 --
--- A row is one program with sizes, and one task of a farm (ranks.lua): all that is measured of it is measured on one device, in turns.
+-- A row is one program with sizes, and one task of a farm (ranks.lua): all that is measured of it is measured on one device, alternately.
 -- Each measurement is in the store before the next one begins, so that a run that was ended goes on where it was: rows whose search had come
 -- to its end are answered by the store, and of others what was measured is not measured again.
 
@@ -139,7 +139,7 @@ local function tune(list, given)
   if #bounds == 0 then raise "tune: there is no row: mr.tune{{program, m=, ...}, ...}" end
   for i, bound in ipairs(bounds) do names[i] = ("%s on %s"):format(name_of(bound), device.name) end
 
-  shared = shared or new_ranks(core.farm and core.farm() or one_process)
+  shared = shared or new_ranks(core.farm() or one_process)
   local ranks = shared
   local hashes, tasks = {}, {}
   for i, bound in ipairs(bounds) do

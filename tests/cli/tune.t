@@ -40,4 +40,68 @@ t_cmd 'again, and a fourth' 0 "$MILLRACE" "$T/tune.lua" 4
 t_is '  the first three are answered by the store' "$(<"$T/out")" "$(lines 3 true; lines 4 false | tail -1)"
 t_is '  the fourth is measured' "$(count search)" 12
 t_is '  no plan is measured twice' "$(twice)" 0
+
+#---- on ranks -----------------------------------------------------------------------------------
+# All ranks see the one device of the fake driver. What is found does not depend on how many there are.
+if ! command -v mpirun >/dev/null; then
+	t_diag farm 'there is no mpirun'
+	t_done
+fi
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 CUDA_VISIBLE_DEVICES=0
+export ASAN_OPTIONS=detect_leaks=0	# Open MPI keeps memory
+mpi='mpirun --oversubscribe --bind-to none --mca btl self,vader --mca btl_vader_single_copy_mechanism none'
+
+cat >"$T/plans.lua" <<'E2'
+local list = {}
+for i = 1, tonumber(arg[1]) do list[i] = {mr.examples.gemm, m = 128 * i, n = 128, k = 128} end
+list[#list + 1] = {mr.examples.rmsnorm, m = 64, n = 512}
+local tuned = mr.tune(list, {device = "h200", trials = 40, measure = false})
+for i, row in ipairs(tuned) do
+  print(row.plan:script(), row.seconds)
+  if arg[2] then row.plan:save(("%s/%d.lua"):format(arg[2], i), {overwrite = true}) end
+end
+E2
+t_cmd 'the model alone, in one process' 0 "$MILLRACE" "$T/plans.lua" 9
+cp "$T/out" "$T/one"
+mkdir "$T/saved"
+t_cmd '  on eight ranks' 0 timeout 120 $mpi -n 8 "$MILLRACE" --farm "$T/plans.lua" 9 "$T/saved"
+t_is '  finds the same plans, which one rank prints' "$(<"$T/out")" "$(<"$T/one")"
+t_is '  and saves' "$(ls "$T/saved" | wc -l)" 10
+t_like '  ranks that did rows are named' "$(<"$T/err")" '^10 of 10: .*, rank [1-7]$'
+
+rm -f "$T"/store.db*
+t_cmd 'measured on four ranks' 0 timeout 120 $mpi -n 4 "$MILLRACE" --farm "$T/tune.lua" 5
+t_is '  each row has a measured plan' "$(<"$T/out")" "$(lines 5 false)"
+t_is '  what was measured is kept, once' "$(count search) $(twice)" '15 0'
+t_cmd 'again' 0 timeout 120 $mpi -n 3 "$MILLRACE" --farm "$T/tune.lua" 5
+t_is '  the store answers' "$(<"$T/out")" "$(lines 5 true)"
+
+#---- ranks that are killed --------------------------------------------------------------------------
+# Rank 0 or another one is killed as soon as there is another measurement. mpirun then ends the job, and the same command goes on.
+cat >"$T/rank" <<'E2'
+#!/bin/bash
+echo $$ >"$PIDS/$OMPI_COMM_WORLD_RANK"
+exec "$@"
+E2
+chmod +x "$T/rank"
+export PIDS=$T/pids
+rm -f "$T"/store.db*
+kept=0 lost=0 killed=0
+for ((round = 0; round < ${MILLRACE_KILLS:-6}; round++)); do
+	rm -rf "$PIDS"
+	mkdir "$PIDS"
+	timeout 120 $mpi -n 4 "$T/rank" "$MILLRACE" --farm "$T/tune.lua" 12 >"$T/out" 2>"$T/err" &
+	job=$!
+	while [ "$(count search)" -le "$kept" ] && kill -0 $job 2>/dev/null; do :; done
+	kill -9 "$(<"$PIDS/$((round % 4))")" 2>/dev/null
+	wait $job || killed=$((killed + 1))
+	now=$(count search)
+	[ "$now" -ge "$kept" ] || lost=$((lost + 1))
+	kept=$now
+done
+t_is 'ranks that are killed lose no measurement' "$lost" 0
+t_ok "  they were, $killed times, with $kept measurements" [ "$killed" -gt 2 -a "$kept" -gt 2 ]
+t_cmd 'the same command goes on' 0 timeout 120 $mpi -n 4 "$MILLRACE" --farm "$T/tune.lua" 12
+t_is '  with all rows' "$(sed 's,\t[a-z]*$,,' "$T/out")" "$(lines 12 x | sed 's,\tx$,,')"
+t_is '  and nothing was measured twice' "$(twice)" 0
 t_done

@@ -175,7 +175,7 @@ local other_map = first_error(2, function(r)
   if r.rank == 1 then r.maps = 4 end
   return r:map(names(2), function(i) return i end)
 end)
-ok(other_map:find "at another place", "a rank at another map: " .. other_map)
+ok(other_map:find "at another call", "a rank at another map: " .. other_map)
 is(all_of(play(3, 4, function(farm) return #new_ranks(farm):map({}, error) end), 3), 0, "no task")
 local garbled = first_error(2, function(r)
   if r.rank == 1 then r.farm:send(0, "{") end
