@@ -38,9 +38,10 @@ local function plain(x)
   return t
 end
 
-local function send(r, to, message)
-  message.map = r.maps
-  r.farm:send(to, json.encode(message))
+-- Send a plain value with a `kind` to a rank; does not wait.
+function ranks:send(to, message)
+  message.map = self.maps
+  self.farm:send(to, json.encode(message))
 end
 
 -- The next message and the rank that sent it; nil if none comes in time.
@@ -54,11 +55,12 @@ local function receive(r, seconds)
   return plain(message), from
 end
 
--- The next message of this map. Whoever sends one has waited for all that it was sent in the map before.
-local function next_message(r, seconds)
-  local m, from = receive(r, seconds)
-  if m and m.map ~= r.maps then
-    core.raise(("farm: rank %d is at another call than rank %d: not all ranks run the same script"):format(from, r.rank))
+-- The next message of this map and the rank that sent it; nil if none comes within so many seconds (WAIT). Whoever sends one has waited
+-- for all that it was sent in the map before.
+function ranks:next(seconds)
+  local m, from = receive(self, seconds or WAIT)
+  if m and m.map ~= self.maps then
+    core.raise(("farm: rank %d is at another call than rank %d: not all ranks run the same script"):format(from, self.rank))
   end
   return m, from
 end
@@ -72,16 +74,16 @@ local function answer(r, m, from)
   local f = r.served[m.name]
   if not f then core.raise(("farm: rank %d asks for '%s', which rank 0 does not serve"):format(from, tostring(m.name))) end
   local good, value = r.try(f, m.value, m.task)
-  send(r, from, {kind = "answer", ask = m.ask, good = good, value = good and value or nil, why = not good and tostring(value) or nil})
+  r:send(from, {kind = "answer", ask = m.ask, good = good, value = good and value or nil, why = not good and tostring(value) or nil})
 end
 
 -- Within a task: what f of rank 0 returns for the value. On rank 0 itself it is called here.
 function ranks:ask(name, value)
   if self.rank == 0 then return self.served[name](value, self.task) end
   self.asks = self.asks + 1
-  send(self, 0, {kind = "ask", ask = self.asks, name = name, value = value, task = self.task})
+  self:send(0, {kind = "ask", ask = self.asks, name = name, value = value, task = self.task})
   while true do
-    local m = next_message(self, WAIT)
+    local m = self:next()
     if m and m.kind == "answer" and m.ask == self.asks then
       if not m.good then core.raise(m.why) end
       return m.value
@@ -104,14 +106,14 @@ end
 -- A rank other than 0: do what comes, until the results do.
 local function work(r, names, run, o)
   local m
-  repeat m = next_message(r, WAIT) until m
+  repeat m = r:next() until m
   if m.kind ~= "begin" then core.raise(("farm: rank 0 begins with '%s'"):format(m.kind)) end
-  send(r, 0, {kind = "ready", names = core.hash(table.concat(names, "\n")), host = r.host, offer = o.offer and o.offer(m.host == r.host)})
+  r:send(0, {kind = "ready", names = core.hash(table.concat(names, "\n")), host = r.host, offer = o.offer and o.offer(m.host == r.host)})
   while true do
-    m = next_message(r, WAIT)
+    m = r:next()
     if m and m.kind == "end" then return m.results end
     if m and m.kind == "task" then
-      send(r, 0, {kind = "result", task = m.task, result = attempt(r, run, m.task)})
+      r:send(0, {kind = "result", task = m.task, result = attempt(r, run, m.task)})
     elseif m then
       core.raise(("farm: a message '%s' of rank 0 between two tasks"):format(m.kind))
     end
@@ -140,7 +142,7 @@ local function hand_out(r, s)
     if task then
       s.idle[rank], s.doing[rank] = nil, task
       s.tries[task], s.last[task] = s.tries[task] + 1, rank
-      send(r, rank, {kind = "task", task = task})
+      r:send(rank, {kind = "task", task = task})
     end
   end
 end
@@ -169,9 +171,9 @@ end
 -- Rank 0: hand out the tasks once all ranks are ready.
 local function coordinate(r, names, o)
   local s = new_state(r, names)
-  for rank = 1, r.size - 1 do send(r, rank, {kind = "begin", host = r.host}) end
+  for rank = 1, r.size - 1 do r:send(rank, {kind = "begin", host = r.host}) end
   while s.done < #names or s.ready < r.size - 1 do
-    local m, from = next_message(r, WAIT)
+    local m, from = r:next()
     if m and m.kind == "ready" then
       welcome(r, s, m, from, names)
       if s.ready == r.size - 1 then
@@ -189,7 +191,7 @@ local function coordinate(r, names, o)
     end
     if s.ready == r.size - 1 then hand_out(r, s) end
   end
-  for rank = 1, r.size - 1 do send(r, rank, {kind = "end", results = json.list(s.results)}) end
+  for rank = 1, r.size - 1 do r:send(rank, {kind = "end", results = json.list(s.results)}) end
   return s.results
 end
 
