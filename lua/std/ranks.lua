@@ -219,4 +219,13 @@ function ranks:map(names, run, o)
   return coordinate(self, names, o)
 end
 
-return {new = new}
+local one_process = {rank = function() return 0 end, size = function() return 1 end, host = function() return "" end}
+local shared
+
+-- The ranks of this process: those of the farm, or itself alone.
+local function of_process()
+  shared = shared or new(core.farm() or one_process)
+  return shared
+end
+
+return {new = new, shared = of_process}

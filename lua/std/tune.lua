@@ -6,9 +6,10 @@
 
 local core = require "millrace.core"
 local columns = require "millrace.columns"
+local farm_devices = require "millrace.farm_devices"
 local json = require "millrace.json"
 local loader = require "millrace.loader"
-local new_ranks = require("millrace.ranks").new
+local shared_ranks = require("millrace.ranks").shared
 local options = require "millrace.options"
 local record = require("millrace.record").of
 local store_of = require "millrace.store"
@@ -93,9 +94,6 @@ local result = record("result of mr.tune", "device", {__name = "millrace.tuned",
 
 ---- tuning ------------------------------------------------------------------------------------------------
 
-local one_process = {rank = function() return 0 end, size = function() return 1 end, host = function() return "" end}
-local shared                                            -- the ranks of this process
-
 -- Tell the user of a row that is done, where there are many.
 local function report(names, task, rank, x, n)
   local value = x.good and x.value or {}
@@ -105,21 +103,10 @@ local function report(names, task, rank, x, n)
     rank > 0 and (", rank %d"):format(rank) or ""))
 end
 
--- The GPU of this rank, counted from 0. Those of a host are divided by local rank, where rank 0 takes none; where a scheduler lets a
--- rank see one alone, it is that.
-local function use_gpu(ranks, with_rank_0)
-  for _, name in ipairs{"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"} do
-    local visible = os.getenv(name)
-    if visible and visible ~= "" and not visible:find(",", 1, true) then return core.use_gpu(0) end
-  end
-  core.use_gpu(ranks.farm:local_rank() - (with_rank_0 and 1 or 0))
-end
-
--- Ranks with a device get tasks; where none has one, all do, by the model alone.
+-- Ranks with the device get rows; where none has it, all do, by the model alone.
 local function choose(offers, o)
-  local chosen, any = {}, false
-  for rank, x in pairs(offers) do if x.offer then chosen[rank], any = true, true end end
-  if any then return chosen end
+  local chosen = farm_devices.choose(offers, function(text) io.stderr:write(text, "\n") end)
+  if next(chosen) then return chosen end
   if o.measure then raise "tune: measure=true needs a device, and no rank has one" end
   for rank in pairs(offers) do chosen[rank] = true end
   return chosen
@@ -139,8 +126,7 @@ local function tune(list, given)
   if #bounds == 0 then raise "tune: there is no row: mr.tune{{program, m=, ...}, ...}" end
   for i, bound in ipairs(bounds) do names[i] = ("%s on %s"):format(name_of(bound), device.name) end
 
-  shared = shared or new_ranks(core.farm() or one_process)
-  local ranks = shared
+  local ranks = shared_ranks()
   local hashes, tasks = {}, {}
   for i, bound in ipairs(bounds) do
     hashes[i] = core.identity(bound)
@@ -155,10 +141,7 @@ local function tune(list, given)
     local r, why = mr.search(bounds[i], device, search)
     return r and plain(r) or {why = why}
   end, {
-    offer = function(with_rank_0)
-      use_gpu(ranks, with_rank_0)
-      return o.measure ~= false and trials.attached(device) ~= nil
-    end,
+    offer = function(with_rank_0) return o.measure ~= false and farm_devices.offer(ranks, device, with_rank_0) or nil end,
     choose = function(offers) return choose(offers, o) end,
     report = function(task, rank, x, n) report(names, task, rank, x, n) end,
   })

@@ -134,6 +134,27 @@ end)
 is(by.offers, "1 true; 2 true; 3 true on host0", "what ranks offer")
 ok(by[2] and not by[1] and not by[3], "  chooses who does tasks")
 
+-- Which devices measure: those that are alike.
+local choose_devices = require("millrace.farm_devices").choose
+local function chosen(times)
+  local offers, said = {}, {}
+  for rank, ms in pairs(times) do
+    offers[rank] = {host = "h" .. rank, offer = ms and {ms = ms ~= true and ms or nil} or nil}
+  end
+  local list = choose_devices(offers, function(text) said[#said + 1] = text:match "rank %d" .. " " .. text:match "takes (.-) of" end)
+  local ranks = {}
+  for rank in pairs(list) do ranks[#ranks + 1] = rank end
+  table.sort(ranks)
+  table.sort(said)
+  return table.concat(ranks, " ") .. "; " .. table.concat(said, ", ")
+end
+is(chosen{1.0, 1.015, 1.01, 1.05}, "1 2 3; rank 4 1.04", "a device that is slower than the usual one by more than 2 % is left out, and named")
+is(chosen{1.0, 1.03}, "1; rank 2 1.03", "of two the slower one")
+is(chosen{1.0, false, 1.02}, "1 3; ", "a rank without one offers nothing")
+is(chosen{true}, "1; ", "a single device is not compared")
+is(chosen{1.0, true, 1.0}, "1 3; rank 2 too much", "one on which the product fails is left out")
+is(chosen{false, false}, "; ", "no device")
+
 -- Calls of rank 0.
 local sum = 0
 values = play(5, 3, function(farm)
