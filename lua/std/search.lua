@@ -3,10 +3,13 @@
 
 local core = require "millrace.core"
 local draft = require "millrace.draft"
+local loader = require "millrace.loader"
 local new_ahead = require "millrace.ahead"
 local options = require "millrace.options"
 local repair = require "millrace.repair"
+local remote = require "millrace.remote"
 local repairs = require "millrace.repairs"
+local shared_ranks = require("millrace.ranks").shared
 local suggest = require "millrace.suggest"
 local planned = require("millrace.record").of_plan
 local times = require "millrace.times"
@@ -28,7 +31,7 @@ local COUNTED_AMONG <const> = 200                      -- ... of so many of the 
 local RIVALS <const> = 300                             -- trials of each of two searches, before the better one goes on
 local IN_VAIN <const> = 4                              -- ... unless the first few have none that could be
 
-local known = {"seconds", "trials", "measure", "tile", "seed", "fresh", "show", "progress", "compile", "fetch", "dynamic", "ready"}
+local known = {"seconds", "trials", "measure", "tile", "seed", "fresh", "show", "progress", "compile", "fetch", "dynamic", "ready", "farm"}
 
 local function number(o, key, default) return options.number(o, "search", key, default) end
 
@@ -170,9 +173,6 @@ end
 
 -- The device to measure on; nil: plans are not measured.
 local function where_to_measure(o, device)
-  if o.measure ~= nil and type(o.measure) ~= "boolean" then
-    raise("search: measure must be true or false, not " .. show(o.measure))
-  end
   if o.measure == false then return nil end
   local found, why = trials.attached(device)
   if not found and o.measure then raise("search: measure=true needs an attached device: " .. why) end
@@ -468,11 +468,12 @@ local function find(bound, device, o, budget, ahead, watch)
   return searches, ended, counts
 end
 
--- searches: takes the searches that are made of other tiles, too. others: further candidates.
-local function measure(searches, others, bound, device, found, counts, o, most, ahead, watch)
+-- searches: takes the searches that are made of other tiles, too. others: further candidates. from: {make=, server=, early=}, as trials.run
+-- takes them.
+local function measure(searches, others, bound, device, found, counts, o, most, from, watch)
   local s = searches[1]
   return trials.run(s, bound, device, found, {trials = most, seconds = o.seconds, seed = o.seed, fresh = o.fresh, dynamic = o.dynamic, ready = o.ready,
-    server = ahead.server, early = ahead.rows, bound = counts.bound_seconds, others = others, make = ahead.make,
+    server = from.server, early = from.early, bound = counts.bound_seconds, others = others, make = from.make,
     search = function(search)
       local ended = search:run(math.maxinteger, number(o, "seconds", 60))
       if searches[#searches] ~= search and search ~= s then searches[#searches + 1] = search end
@@ -518,7 +519,7 @@ local function remembered(bound, device, found, o)
 end
 
 local function check_flags(o)
-  for _, name in ipairs{"show", "fresh", "compile", "fetch", "dynamic"} do
+  for _, name in ipairs{"measure", "show", "fresh", "compile", "fetch", "dynamic", "farm"} do
     if o[name] ~= nil and type(o[name]) ~= "boolean" then
       raise(("search: %s must be true or false, not %s"):format(name, show(o[name])))
     end
@@ -531,20 +532,21 @@ local function check_flags(o)
   end
 end
 
--- Search, then measure. watch: shows the progress.
-local function search(bound, device, found, o, watch)
+-- Search, then measure. watch: shows the progress. servers: those of other ranks, which measure instead of this process.
+local function search(bound, device, found, o, watch, servers)
   local most = math.tointeger(math.min(number(o, "trials", found and MEASURED or SIMULATED), 2^53) // 1)
   -- Where plans are measured, trials counts these.
   local budget = {trials = found and math.maxinteger or most, ends = core.clock() + number(o, "seconds", 60), measured = found ~= nil}
-  local ahead <close> = found and new_ahead(bound, device, function(s, trial) return rebuild(bound, device, s:plan(trial)) end,
-    {seed = o.seed, progress = o.progress, put = function(row) trials.keep(row, found, o.seed or 1) end}) or nil
+  local function make(s, trial) return rebuild(bound, device, s:plan(trial)) end
+  local ahead <close> = found and not servers and new_ahead(bound, device, make, {seed = o.seed, progress = o.progress, put = function(row) trials.keep(row, found, o.seed or 1) end}) or nil
   local searches, ended, counts, only = find(bound, device, o, budget, ahead, watch)
   if not searches then return nil, ended end
   if only then return answer(only, counts, ended, endings.repaired, {history = history_of(searches), measurements = {}}) end
   local others = ended ~= "interrupted" and other_plans(searches, bound, device, o) or {}
   local m = nil
   if found and ended ~= "interrupted" then
-    m = measure(searches, others, bound, device, found, counts, o, most, ahead, watch)
+    m = measure(searches, others, bound, device, found, counts, o, most,
+      {make = make, server = servers or ahead.server, early = ahead and ahead.rows}, watch)
   elseif ahead and ahead.best then
     m = {best = ahead.best, results = ahead:results()}
   end
@@ -554,6 +556,41 @@ local function search(bound, device, found, o, watch)
   if not plan then return nil, problems end
   return answer(plan, counts, m and m.ended or ended, m and m.why, {history = history_of(searches, m),
     measured = best and {ms = best.score, min = best.min, max = best.max}, measurements = m and m.results or {}})
+end
+
+-- What an earlier search found, or else a new one, which is watched.
+local function in_view(bound, device, found, o, servers)
+  local old = found and not o.fresh and not o.tile and remembered(bound, device, found, o)
+  if old then return old end
+  local watch <close> = require "millrace.progress".watch{title = ("%s on %s"):format(bound.name, device.name), show = o.show}
+  local r, reason = search(bound, device, found, o, watch, servers)
+  if not r then
+    core.last_refusal = reason                          -- for the shell, which sees no second result that an assignment drops
+    return nil, reason
+  end
+  local best = r.measured and r.measured.ms * 1e-3 or r.seconds
+  if watch:finish{best = best, bound = r.bound_seconds, trials = r.trials, shapes = r.shapes, ended = endings_of[r],
+      history = r.history} == "open" then
+    r.edited = r.plan:show()
+  end
+  return r
+end
+
+-- A search on rank 0 of a farm, for which the other ranks measure. They get its result, without the history.
+local function on_ranks(ranks, bound, device, o)
+  local name = ("%s %s on %s"):format(bound.name, core.identity(bound), device.name)
+  if ranks.rank > 0 then
+    local x = remote.work(ranks, name, bound, device, o)
+    if not x.script then return nil, x.why end
+    return answer(loader.of_text(mr, x.script, "mr.search", bound), x, x.ended, x.why, {history = {}, measured = x.measured, measurements = {}})
+  end
+  local group = remote.begin(ranks, name, function(text) io.stderr:write(text, "\n") end)
+  local measures = group.servers[1] ~= nil
+  if o.measure and not measures then raise "search: measure=true needs a device, and no rank has one" end
+  local r, reason = in_view(bound, device, measures and {driver = group.driver} or nil, o, measures and group.servers or nil)
+  group:finish(r and {script = plans[r]:script(), bound_seconds = r.bound_seconds, trials = r.trials, shapes = r.shapes, pruned = r.pruned,
+    ended = r.ended, why = endings_of[r], measured = r.measured} or {why = reason})
+  return r, reason
 end
 
 local function run(...)
@@ -574,25 +611,13 @@ local function run(...)
     table.sort(o.ready)
     if #o.ready == 0 then o.ready = nil end
   end
-  local found = where_to_measure(o, device)
-  local old = found and not o.fresh and not o.tile and remembered(bound, device, found, o)
-  if old then return old end
   if core.is(bound, "millrace.plan") then
     raise "search: program with sizes expected, got a plan; plan:improve() goes on from a plan, and plan.graph.program is its program"
   end
   expect(core.is(bound, "millrace.program"), "search", "program with sizes", bound)
-  local watch <close> = require "millrace.progress".watch{title = ("%s on %s"):format(bound.name, device.name), show = o.show}
-  local r, reason = search(bound, device, found, o, watch)
-  if not r then
-    core.last_refusal = reason                          -- for the shell, which sees no second result that an assignment drops
-    return nil, reason
-  end
-  local best = r.measured and r.measured.ms * 1e-3 or r.seconds
-  if watch:finish{best = best, bound = r.bound_seconds, trials = r.trials, shapes = r.shapes, ended = endings_of[r],
-      history = r.history} == "open" then
-    r.edited = r.plan:show()
-  end
-  return r
+  local ranks = o.farm and shared_ranks()
+  if ranks and ranks.size > 1 then return on_ranks(ranks, bound, device, o) end
+  return in_view(bound, device, where_to_measure(o, device), o)
 end
 
 return {search = run}

@@ -1,0 +1,72 @@
+# mr.search{farm=true}: one search whose candidates other ranks measure, on fake libraries.
+. tests/lib.sh
+
+fakes=$(dirname "$(readlink -f "$MILLRACE")")/fake
+[ -e "$fakes/fake_cuda.so" ] && [ -e "$fakes/fake_nvrtc.so" ] ||
+	t_skip_all "no fake libraries in $fakes: make check builds them"
+command -v mpirun >/dev/null || t_skip_all 'there is no mpirun'
+export MILLRACE_LIBCUDA=$fakes/fake_cuda.so MILLRACE_LIBNVML=$fakes/fake_nvml.so
+export MILLRACE_LIBNVRTC=$fakes/fake_nvrtc.so FAKE_CUDA_NAME='NVIDIA H200' FAKE_CUDA_SMS=132
+export MILLRACE_STORE=$T/store.db CUDA_VISIBLE_DEVICES=0
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export ASAN_OPTIONS=detect_leaks=0	# Open MPI keeps memory
+mpi='timeout 120 mpirun --oversubscribe --bind-to none --mca btl self,vader --mca btl_vader_single_copy_mechanism none'
+
+cat >"$T/search.lua" <<'E2'
+local o = load("return " .. arg[1])()
+o.farm = true
+local r, why = mr.search(mr.examples.gemm{m = 512, n = 512, k = 256}, "h200", o)
+print(r and r.plan:script() or why)
+print(r and r.ended, r and r.measured and r.measured.ms, r and #r.measurements)
+-- What the ranks have, which must be the same: rank 0 alone prints, so the others fail if they have something else.
+local farm = require "millrace.core".farm()
+if farm and farm:size() > 1 then
+  local mine = ("%s %s %s %s"):format(r and r.plan:script(), why, r and r.ended, r and r.seconds)
+  if farm:rank() > 0 then
+    farm:send(0, mine)
+  else
+    for _ = 2, farm:size() do assert(farm:receive(60) == mine, "a rank has another result") end
+    print "all have it"
+  end
+end
+E2
+count() { "$MILLRACE" -e "print(#mr.store:list{kind='$1', status='${2:-ok}'})"; }
+
+t_cmd 'the model alone, in one process' 0 "$MILLRACE" "$T/search.lua" '{trials=40, measure=false}'
+cp "$T/out" "$T/one"
+t_cmd '  on three ranks' 0 $mpi -n 3 "$MILLRACE" --farm "$T/search.lua" '{trials=40, measure=false}'
+t_is '  finds the same, which all have' "$(<"$T/out")" "$(<"$T/one")
+all have it"
+
+t_cmd 'measured in one process' 0 "$MILLRACE" "$T/search.lua" '{trials=12, measure=true}'
+cp "$T/out" "$T/one"
+t_is '  each once' "$(count search)" 12
+"$MILLRACE" -e 'for _, row in ipairs(mr.store:list{kind = "search"}) do
+	io.write(row:plan():compile{target = "cuda"}.smem, "=fault ") end' >"$T/faults"
+rm -f "$T"/store.db*
+for n in 2 4; do
+	t_cmd "measured by ranks, $n in all" 0 $mpi -n $n "$MILLRACE" --farm "$T/search.lua" '{trials=12, measure=true}'
+	t_is '  finds the same, which all have' "$(<"$T/out")" "$(<"$T/one")
+all have it"
+	t_is '  each is kept once' "$(count search) $(count searched)" '12 1'
+	t_cmd '  and again' 0 $mpi -n $n "$MILLRACE" --farm "$T/search.lua" '{trials=12, measure=true}'
+	t_like '  the store answers' "$(<"$T/out")" '^remembered	'
+	rm -f "$T"/store.db*
+done
+
+# A rank on which all these kernels fault, but the one by which devices are compared.
+cat >"$T/rank" <<'E2'
+#!/bin/bash
+[ "$OMPI_COMM_WORLD_RANK" != 1 ] || export FAKE_CUDA_KERNELS=$FAULTS
+exec "$@"
+E2
+chmod +x "$T/rank"
+FAULTS=$(<"$T/faults") t_cmd 'a rank whose kernels fault' 0 $mpi -n 3 "$T/rank" "$MILLRACE" --farm "$T/search.lua" '{trials=12, measure=true}'
+t_is '  loses no candidate' "$(count search)" 12
+t_is '  which another rank measures' "$(count search failed)" 0
+rm -f "$T"/store.db*
+FAULTS=$(<"$T/faults") t_cmd '  without another rank' 0 $mpi -n 2 "$T/rank" "$MILLRACE" --farm "$T/search.lua" '{trials=12, measure=true}'
+t_ok '  they have failed' [ "$(count search failed)" -gt 3 ]
+FAKE_CUDA_NAME='NVIDIA A100' t_cmd 'no rank has the device' 1 $mpi -n 2 "$MILLRACE" --farm "$T/search.lua" '{measure=true, fresh=true}'
+t_err '  is an error, which ends all' 'search: measure=true needs a device, and no rank has one'
+t_done
