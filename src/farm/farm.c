@@ -66,6 +66,26 @@ static enum err_code find_local_rank(struct farm *f, struct err *e)
 	return OK;
 }
 
+/* A launcher that this MPI does not understand starts processes of which each is a farm of its own: all would print, and
+ * write the same files. */
+static enum err_code check_launcher(const struct farm *f, struct err *e)
+{
+	static const struct { const char *variable, *launcher, *advice; } launchers[] = {
+		{ "OMPI_COMM_WORLD_SIZE", "mpirun", "are mpirun and the library of the same Open MPI?" },
+		{ "SLURM_STEP_NUM_TASKS", "srun", "srun --mpi=pmix or mpirun starts them so that they find each other" },
+		{ "PMI_SIZE", "mpirun", "is it the one of Open MPI?" },
+	};
+
+	for (int i = 0; i < LEN(launchers) && f->size == 1; i++) {
+		const char *n = getenv(launchers[i].variable);
+
+		if (n && strtol(n, NULL, 10) > 1)
+			return err_set(e, ERR_IO, NOWHERE, "%s started %.20s processes, but Open MPI knows of one: %s",
+				launchers[i].launcher, n, launchers[i].advice);
+	}
+	return OK;
+}
+
 static enum err_code start(struct farm *f, const char *const *names, struct err *e)
 {
 	int given;
@@ -78,6 +98,7 @@ static enum err_code start(struct farm *f, const char *const *names, struct err 
 	CALL(f, MPI_Comm_set_errhandler, f->api.world, f->api.errors_return);
 	CALL(f, MPI_Comm_rank, f->api.world, &f->rank);
 	CALL(f, MPI_Comm_size, f->api.world, &f->size);
+	TRY(check_launcher(f, e));
 	return find_local_rank(f, e);
 }
 

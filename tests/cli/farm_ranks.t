@@ -71,6 +71,10 @@ t_out 'come as they were sent; only rank 0 prints' <"$T/lines"
 t_is 'nothing is said' "$(<"$T/err")" ''
 t_cmd 'without mpirun' 0 timeout 60 "$MILLRACE" --farm "$T/ring.lua"
 t_is 'there is one process' "$(head -1 "$T/out")" "rank 0 of 1, 0 on $(uname -n)"
+for variable in OMPI_COMM_WORLD_SIZE SLURM_STEP_NUM_TASKS PMI_SIZE; do
+	t_cmd "where $variable is 4" 1 env $variable=4 timeout 60 "$MILLRACE" --farm "$T/ring.lua"
+	t_err 'one process is too few' '^millrace: (mpirun|srun) started 4 processes, but Open MPI knows of one: '
+done
 t_cmd 'without --farm' 0 "$MILLRACE" -e 'print(require "millrace.core".farm())'
 t_is 'there is no farm' "$(<"$T/out")" nil
 
