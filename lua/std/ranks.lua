@@ -67,19 +67,20 @@ end
 
 ---- calls of rank 0 --------------------------------------------------------------------------------
 
--- On rank 0: let tasks on other ranks call f by this name. It takes and returns plain values; an error of it is one of the task.
+-- On rank 0: let tasks on other ranks call f(value, task, rank) by this name. It takes and returns plain values; an error of it is one of
+-- the task.
 function ranks:serve(name, f) self.served[name] = f end
 
 local function answer(r, m, from)
   local f = r.served[m.name]
   if not f then core.raise(("farm: rank %d asks for '%s', which rank 0 does not serve"):format(from, tostring(m.name))) end
-  local good, value = r.try(f, m.value, m.task)
+  local good, value = r.try(f, m.value, m.task, from)
   r:send(from, {kind = "answer", ask = m.ask, good = good, value = good and value or nil, why = not good and tostring(value) or nil})
 end
 
 -- Within a task: what f of rank 0 returns for the value. On rank 0 itself it is called here.
 function ranks:ask(name, value)
-  if self.rank == 0 then return self.served[name](value, self.task) end
+  if self.rank == 0 then return self.served[name](value, self.task, 0) end
   self.asks = self.asks + 1
   self:send(0, {kind = "ask", ask = self.asks, name = name, value = value, task = self.task})
   while true do
@@ -190,6 +191,7 @@ local function coordinate(r, names, o)
       core.raise(("farm: rank %d sent '%s' to rank 0"):format(from, m.kind))
     end
     if s.ready == r.size - 1 then hand_out(r, s) end
+    if o.watch then o.watch(s) end
   end
   for rank = 1, r.size - 1 do r:send(rank, {kind = "end", results = json.list(s.results)}) end
   return s.results
@@ -205,12 +207,13 @@ local function alone(r, names, run, o)
   return results
 end
 
--- r:map(names, run[, {offer=, choose=, report=}]) -> results, a list of {good=true, value=} and {good=false, why=}, on all ranks
+-- r:map(names, run[, {offer=, choose=, report=, watch=}]) -> results, a list of {good=true, value=} and {good=false, why=}, on all ranks
 --
 -- names: what each task is called; the same on all ranks. run(i) does task i and returns a plain value. A task that fails is done again
 -- once, on another rank if there is one. offer(with_rank_0): what a rank has, which rank 0 knows before it hands out tasks; with_rank_0: is
 -- it on the host of rank 0? choose(offers): which ranks get tasks, {[rank]=true}, by what they offer, {host=, offer=} by rank.
--- report(task, rank, result, n), on rank 0: a result, the n-th; n "again": of a task that is done once more.
+-- report(task, rank, result, n), on rank 0: a result, the n-th; n "again": of a task that is done once more. watch(state), there: now and
+-- then, with the offers and the tasks that ranks do, {offers=, doing=}, by rank.
 function ranks:map(names, run, o)
   o = o or {}
   self.maps = self.maps + 1

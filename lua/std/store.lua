@@ -243,8 +243,8 @@ local function rows_for(task, query, f)
 end
 
 -- While ranks do tasks (ranks.lua), rank 0 reads and writes the file for all of them. hashes: of the program of each task, as identity
--- gives it. ranks nil: no longer.
-local function share(ranks, hashes)
+-- gives it. written(rank, row): called for each row that is on the disk. ranks nil: no longer.
+local function share(ranks, hashes, written)
   sharing = ranks and {ranks = ranks, hashes = hashes, newest = 0}
   if not sharing or ranks.rank > 0 then return end
   for _, row in ipairs(read("list", {limit = 1}) or {}) do sharing.newest = row.id end
@@ -253,9 +253,10 @@ local function share(ranks, hashes)
     if not rows then report(message) end
     return rows or {}
   end)
-  ranks:serve("store row", function(row)
+  ranks:serve("store row", function(row, _, rank)
     local good, message = call(core.store_put, row)
     if not good then report(message) end
+    if good then written(rank, row) end
     return {good = good, message = message}
   end)
 end

@@ -14,7 +14,8 @@ local mr = require "millrace"
 local trials = {}
 
 local OTHER_SIZES <const> = 4                           -- the most plans that were best for other sizes
-local KIND <const> = "search"
+local KIND <const> = "search"                           -- of the rows that are measurements
+trials.KIND = KIND
 
 -- The attached device if `device` models it; otherwise nil and why not.
 function trials.attached(device)

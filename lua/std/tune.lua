@@ -8,6 +8,7 @@ local core = require "millrace.core"
 local columns = require "millrace.columns"
 local farm_devices = require "millrace.farm_devices"
 local json = require "millrace.json"
+local new_progress = require("millrace.farm_progress").new
 local loader = require "millrace.loader"
 local shared_ranks = require("millrace.ranks").shared
 local options = require "millrace.options"
@@ -136,15 +137,23 @@ local function tune(list, given)
     local attached, why = trials.attached(device)
     if not attached then raise("tune: measure=true needs an attached device: " .. why) end
   end
-  store_of.share(ranks, hashes)
+  local progress = new_progress(names)
+  store_of.share(ranks, hashes, function(rank, row)
+    if row.kind == trials.KIND then progress:count(rank, "measured") end
+  end)
   local found = ranks:map(tasks, function(i)
     local r, why = mr.search(bounds[i], device, search)
     return r and plain(r) or {why = why}
   end, {
     offer = function(with_rank_0) return o.measure ~= false and farm_devices.offer(ranks, device, with_rank_0) or nil end,
     choose = function(offers) return choose(offers, o) end,
-    report = function(task, rank, x, n) report(names, task, rank, x, n) end,
+    report = function(task, rank, x, n)
+      report(names, task, rank, x, n)
+      progress:count(rank, "rows")
+    end,
+    watch = function(state) progress:step(state) end,
   })
+  progress:finish()
   store_of.share(nil)
   local t = setmetatable({device = device}, result)
   for i, bound in ipairs(bounds) do t[i] = row_of(bound, device, found[i]) end

@@ -73,6 +73,8 @@ rm -f "$T"/store.db*
 t_cmd 'measured on four ranks' 0 timeout 120 $mpi -n 4 "$MILLRACE" --farm "$T/tune.lua" 5
 t_is '  each row has a measured plan' "$(<"$T/out")" "$(lines 5 false)"
 t_is '  what was measured is kept, once' "$(count search) $(twice)" '15 0'
+t_like '  and is shown by rank' "$(<"$T/err")" '^ +[123]  [^ ]+ +NVIDIA H200 +[0-9]+ +[0-9]+ +[0-9.]+ *$'
+t_is '  all of it' "$(awk '/NVIDIA H200/ { rows += $5; n += $6 } END { print rows, n }' "$T/err")" '5 15'
 t_cmd 'again' 0 timeout 120 $mpi -n 3 "$MILLRACE" --farm "$T/tune.lua" 5
 t_is '  the store answers' "$(<"$T/out")" "$(lines 5 true)"
 

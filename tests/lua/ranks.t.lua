@@ -155,6 +155,26 @@ is(chosen{true}, "1; ", "a single device is not compared")
 is(chosen{1.0, true, 1.0}, "1 3; rank 2 too much", "one on which the product fails is left out")
 is(chosen{false, false}, "; ", "no device")
 
+-- What the user sees.
+do
+  local now, shown = 100, {}
+  local p = require("millrace.farm_progress").new({"row a", "row b"}, function() return now end, function(text) shown[#shown + 1] = text end)
+  local state = {offers = {{host = "one", offer = {name = "H200"}}, {host = "two"}}, doing = {2}}
+  p:step(state)
+  is(#shown, 0, "no table at once")
+  p:count(1, "rows")
+  for _ = 1, 12 do p:count(1, "measured") end
+  now = 160
+  p:step(state)
+  p:step(state)
+  is(#shown, 1, "one table now and then")
+  is(shown[1], "rank  host  device  rows  measured  a minute\n   1  one   H200       1        12      12.0  row b\n"
+    .. "   2  two   none       0         0       0.0\n", "  with a line for each rank")
+  p:finish()
+  is(#shown, 2, "one at the end")
+  require("millrace.farm_progress").new({}, function() return 0 end, error):finish()
+end
+
 -- Calls of rank 0.
 local sum = 0
 values = play(5, 3, function(farm)

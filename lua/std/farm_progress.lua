@@ -1,0 +1,50 @@
+-- farm_progress.lua - what the ranks of a farm do, for the user: a line for each of them, now and then and at the end.
+
+local core = require "millrace.core"
+local columns = require "millrace.columns"
+
+local EVERY <const> = 30                                -- seconds between two tables
+
+local progress = {}
+progress.__index = progress
+
+-- names: of the tasks. clock: seconds; out(text): where it goes.
+local function new(names, clock, out)
+  clock = clock or core.clock
+  local now = clock()
+  return setmetatable({names = names, clock = clock, out = out or function(text) io.stderr:write(text) end,
+    began = now, due = now + EVERY, counts = {rows = {}, measured = {}}}, progress)
+end
+
+-- The table, of a state of ranks.lua: its ranks' offers, and the task that each does. Rates are means since the beginning.
+function progress:text(state)
+  local minutes = math.max(self.clock() - self.began, 1e-9) / 60
+  local cells, ranks = {{"rank", "host", "device", "rows", "measured", "a minute", ""}}, {}
+  for rank in pairs(state.offers) do ranks[#ranks + 1] = rank end
+  table.sort(ranks)
+  for _, rank in ipairs(ranks) do
+    local x, n = state.offers[rank], self.counts.measured[rank] or 0
+    local task = state.doing[rank]
+    cells[#cells + 1] = {tostring(rank), x.host, x.offer and x.offer.name or "none", tostring(self.counts.rows[rank] or 0), tostring(n),
+      ("%.1f"):format(n / minutes), task and self.names[task] or ""}
+  end
+  return table.concat(columns(cells, function(i) return i == 1 or i > 3 and i < 7 end), "\n") .. "\n"
+end
+
+-- The rank has done one more: of "rows", which are tasks, or "measured" candidates.
+function progress:count(rank, what) self.counts[what][rank] = (self.counts[what][rank] or 0) + 1 end
+
+-- Show the table, unless it was shown within EVERY seconds.
+function progress:step(state)
+  self.state = state
+  if self.clock() < self.due then return end
+  self.due = self.clock() + EVERY
+  self.out(self:text(state))
+end
+
+-- Show it for the last time; not if there are no other ranks.
+function progress:finish()
+  if self.state then self.out(self:text(self.state)) end
+end
+
+return {new = new}
