@@ -10,7 +10,7 @@ export MILLRACE_STORE=$T/store.db
 
 cat >"$T/tune.lua" <<'E2'
 local list = {}
-for i = 1, tonumber(arg[1]) do list[i] = {mr.examples.gemm, m = 128 * i, n = 128, k = 128} end
+for i = 1, tonumber(arg[1]) do list[i] = {mr.examples.gemm, m = 128 * i, n = tonumber(arg[2] or 128), k = 128} end
 local tuned = mr.tune(list, {device = "h200", trials = 3, measure = true})
 for _, row in ipairs(tuned) do
   print(row.bound.name, row.bound.axes.m, row.plan and row.plan:check(), row.ms and row.ms > 0, row.measured > 0, row.ended == "remembered")
@@ -77,6 +77,13 @@ t_like '  and is shown by rank' "$(<"$T/err")" '^ +[123]  [^ ]+ +NVIDIA H200 +[0
 t_is '  all of it' "$(awk '/NVIDIA H200/ { rows += $5; n += $6 } END { print rows, n }' "$T/err")" '5 15'
 t_cmd 'again' 0 timeout 120 $mpi -n 3 "$MILLRACE" --farm "$T/tune.lua" 5
 t_is '  the store answers' "$(<"$T/out")" "$(lines 5 true)"
+
+# Two jobs on one store at the same time.
+rm -f "$T"/store.db*
+$mpi -n 3 "$MILLRACE" --farm "$T/tune.lua" 5 256 >"$T/other" 2>&1 &
+t_cmd 'two jobs' 0 timeout 120 $mpi -n 3 "$MILLRACE" --farm "$T/tune.lua" 5
+t_ok '  both come to their end' wait $!
+t_is '  and nothing is lost, or there twice' "$(count search) $(count searched) $(twice)" '30 10 0'
 
 #---- ranks that are killed --------------------------------------------------------------------------
 # Rank 0 or another one is killed as soon as there is another measurement. mpirun then ends the job, and the same command goes on.
