@@ -5,6 +5,7 @@
 --
 --   measure    to a rank: an item of the queue;  incumbent  the item that others are raced against from now on;  drop  an item
 --   row        to rank 0: the row of an item
+--   bye        to rank 0, behind the end: there will be no further row
 --
 -- A plan travels as its script. An item that fails on one rank is given to another one, once. Times are compared by ratios to the incumbent, which each
 -- rank measures on its own device.
@@ -156,7 +157,12 @@ function remote.begin(ranks, name, say)
 end
 
 function group:finish(result)
-  for rank = 1, self.ranks.size - 1 do self.ranks:send(rank, {kind = "end", result = result}) end
+  local left = self.ranks.size - 1
+  for rank = 1, left do self.ranks:send(rank, {kind = "end", result = result}) end
+  while left > 0 do                                     -- rows of items that were dropped may be on their way
+    local m = self.ranks:next()
+    if m and m.kind == "bye" then left = left - 1 end
+  end
 end
 
 ---- other ranks ------------------------------------------------------------------------------------------
@@ -193,6 +199,7 @@ function remote.work(ranks, name, bound, device, o)
     if m and m.kind == "end" then
       for _, h in pairs(handles) do h:drop() end
       if measuring then measuring:end_idle() end
+      ranks:send(0, {kind = "bye"})
       return m.result
     elseif m and m.kind == "measure" then
       measuring = measuring or require "millrace.serve"(bound, device, {seed = o.seed})
