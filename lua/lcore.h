@@ -246,7 +246,7 @@ int entry_l(lua_State *L);
 /* The files of the binding, in the order in which they are opened: lua_open_array of larray.c, and so on, add their
  * functions to the module table on top of the stack. */
 #define BINDINGS(X) X(array) X(builder) X(program) X(device) X(graph) X(plan) X(check) X(timeline) X(search) X(proof) \
-	X(kernel) X(race) X(lower) X(export) X(reference) X(trace) X(picture) X(terminal) X(store) X(json) X(files) \
+	X(kernel) X(race) X(compile) X(lower) X(export) X(reference) X(trace) X(picture) X(terminal) X(store) X(json) X(files) \
 	X(guard) X(strict) X(copies) X(sequence) X(seqrun) X(seqdraw) X(farm)
 #define DECLARE_BINDING(name) void lua_open_##name(lua_State *L);
 BINDINGS(DECLARE_BINDING)

@@ -6,6 +6,9 @@
 #include "run/on_host.h"
 #include "run/run.h"
 
+/* What core.compile_begin gives. */
+#define COMPILING_CLASS "millrace.compiling"
+
 /* The only box of this class in the Lua state, empty at first. class_name must be the same pointer each time. */
 void **box_single(lua_State *L, const char *class_name);
 /* The attached device of this Lua state. */

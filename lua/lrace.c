@@ -3,7 +3,6 @@
 #include "lkernel.h"
 
 #define POOL_CLASS "millrace.pool"
-#define COMPILING_CLASS "millrace.compiling"
 
 /* compiling ---------------------------------------------------------------- */
 
@@ -32,20 +31,21 @@ static void step(lua_State *L, double seconds)
 
 enum { COMPILING_PLAN = 1, COMPILING_KERNEL };	/* uservalues */
 
-/* core.compile_begin(plan[, edit[, without]]) -> compiling: as core.build, but in the background */
+/* core.compile_begin(plan[, edit[, without[, only_cached]]]) -> compiling: as core.build, but in the background.
+ * only_cached: phases that are not in the cache on disk wait for core.compile_give */
 static int compile_begin_l(lua_State *L)
 {
 	struct pool *p = pool_of(L);
 	struct stop stop = stop_of(host_of(L));
 	struct built *b;
 
-	lua_settop(L, 3);
+	lua_settop(L, 4);
 	lua_pushboolean(L, true);
-	lua_insert(L, 2);		/* -- plan true edit without */
+	lua_insert(L, 2);		/* -- plan true edit without only_cached */
 	hold_finalizers(L);
 	b = push_built(L, COMPILING_CLASS, backend_for(history_plan(check_plan(L, 1, "compile"))->device));
 	built_choose_arch(b, gpu_of(L), &stop);
-	built_begin(b, p);
+	built_begin(b, p, lua_toboolean(L, 5));
 	step(L, 0);
 	return 1;
 }

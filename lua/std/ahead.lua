@@ -4,6 +4,7 @@
 -- there, so that a right kernel is known after seconds, even if the search in the model takes longer or is interrupted.
 
 local core = require "millrace.core"
+local helpers = require "millrace.helpers"
 local serve = require "millrace.serve"
 
 local PLANS <const>, AT_ONCE <const> = 8, 2             -- of the best plans so far are compiled, and begun at a time ...
@@ -15,7 +16,7 @@ ahead.__index = ahead
 
 -- Begin to compile the plan's kernel, unless that was done.
 function ahead:compile(plan, script)
-  local good, compiling = core.try(core.compile_begin, plan)
+  local good, compiling = core.try(helpers.compile_begin, plan)
   self.jobs[script] = good and compiling or nil         -- else it has no kernel
   self.begun[script] = true
 end
@@ -49,6 +50,7 @@ end
 -- Called now and then while a search runs in the model. Plans of the first search alone are measured. "interrupted" if Ctrl-C ended that.
 function ahead:step(search, is_first)
   if core.clock() < self.due then return end
+  helpers.compile_wait(0)
   local given = 0
   for rank, x in ipairs(search:found()) do
     if rank > PLANS or given == AT_ONCE then break end

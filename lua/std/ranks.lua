@@ -7,11 +7,15 @@
 -- A message is an object in JSON with a kind and the number of the map that it belongs to:
 --
 --   begin    to all: a map begins; the host of rank 0
---   ready    to rank 0: this rank waits for tasks; what its tasks are called, its host, what it offers (options.offer)
+--   ready    to rank 0: this rank waits for tasks; what its tasks are called, its host, how many kernels it compiles at the same
+--            time, what it offers (options.offer)
 --   task     to a rank: do this one
 --   result   to rank 0: what it gave, or why it failed
 --   ask      to rank 0, within a task: call a function that rank 0 serves;  answer  to that
 --   end      to all: all results
+--
+-- Ranks other than 0 may send each other messages of other kinds, which a function that heeds them gets (ranks:heed). Nothing may depend on
+-- these: what nobody heeds, what belongs to another map, and what is no message is dropped.
 
 local core = require "millrace.core"
 local json = require "millrace.json"
@@ -25,7 +29,8 @@ ranks.__index = ranks
 -- farm: what core.farm() gives, or anything with its methods. try: how a function is called that may fail, as core.try, which
 -- coroutines cannot yield across.
 local function new(farm, try)
-  return setmetatable({farm = farm, try = try or core.try, rank = farm:rank(), size = farm:size(), host = farm:host(), maps = 0, asks = 0, served = {}}, ranks)
+  return setmetatable({farm = farm, try = try or core.try, rank = farm:rank(), size = farm:size(), host = farm:host(), maps = 0, asks = 0, served = {},
+    heeded = {}, kept = {}}, ranks)
 end
 
 ---- messages -------------------------------------------------------------------------------------
@@ -44,25 +49,48 @@ function ranks:send(to, message)
   self.farm:send(to, json.encode(message))
 end
 
--- The next message and the rank that sent it; nil if none comes in time.
+-- Call f(message, rank) for messages of this kind between ranks other than 0. It does not wait.
+function ranks:heed(kind, f) self.heeded[kind] = f end
+
+-- The next message and the rank that sent it; nil if none comes in time, nil and the rank if it was one between ranks other than 0.
 local function receive(r, seconds)
   local text, from = r.farm:receive(seconds)
   if not text then return nil end
   local message, why = json.decode(text)
-  if type(message) ~= "table" or type(message.kind) ~= "string" then
+  local good = type(message) == "table" and type(message.kind) == "string"
+  if r.rank > 0 and from > 0 then
+    local f = good and message.map == r.maps and r.heeded[message.kind]
+    if f then f(plain(message), from) end
+    return nil, from
+  end
+  if not good then
     core.raise(("farm: rank %d sent what is no message%s"):format(from, why and ": " .. why or ""))
   end
   return plain(message), from
 end
 
--- The next message of this map and the rank that sent it; nil if none comes within so many seconds (WAIT). Whoever sends one has waited
--- for all that it was sent in the map before.
-function ranks:next(seconds)
-  local m, from = receive(self, seconds or WAIT)
+-- The same, of this map. Whoever sends one has waited for all that it was sent in the map before.
+local function arrival(self, seconds)
+  local m, from = receive(self, seconds)
   if m and m.map ~= self.maps then
     core.raise(("farm: rank %d is at another call than rank %d: not all ranks run the same script"):format(from, self.rank))
   end
   return m, from
+end
+
+-- The next message of this map and the rank that sent it; nil if none comes within so many seconds (WAIT), or one that is heeded.
+function ranks:next(seconds)
+  if self.kept[1] then return table.unpack(table.remove(self.kept, 1)) end
+  return arrival(self, seconds or WAIT)
+end
+
+-- Heed the messages that have come, and keep others for next; wait for the first one, for no longer than so many seconds.
+function ranks:poll(seconds)
+  repeat
+    local m, from = arrival(self, seconds)
+    if m then table.insert(self.kept, {m, from}) end
+    seconds = 0
+  until not from
 end
 
 ---- calls of rank 0 --------------------------------------------------------------------------------
@@ -97,9 +125,9 @@ end
 ---- doing tasks --------------------------------------------------------------------------------------
 
 -- {good=, value= or why=}
-local function attempt(r, run, task)
+local function attempt(r, run, task, with)
   r.task = task
-  local good, value = r.try(run, task)
+  local good, value = r.try(run, task, with)
   r.task = nil
   return {good = good, value = good and value or nil, why = not good and tostring(value) or nil}
 end
@@ -109,12 +137,13 @@ local function work(r, names, run, o)
   local m
   repeat m = r:next() until m
   if m.kind ~= "begin" then core.raise(("farm: rank 0 begins with '%s'"):format(m.kind)) end
-  r:send(0, {kind = "ready", names = core.hash(table.concat(names, "\n")), host = r.host, offer = o.offer and o.offer(m.host == r.host)})
+  r:send(0, {kind = "ready", names = core.hash(table.concat(names, "\n")), host = r.host, offer = o.offer and o.offer(m.host == r.host),
+    workers = core.compile_state()})
   while true do
-    m = r:next()
+    m = r:next(o.between and o.between())
     if m and m.kind == "end" then return m.results end
     if m and m.kind == "task" then
-      r:send(0, {kind = "result", task = m.task, result = attempt(r, run, m.task)})
+      r:send(0, {kind = "result", task = m.task, result = attempt(r, run, m.task, m.with)})
     elseif m then
       core.raise(("farm: a message '%s' of rank 0 between two tasks"):format(m.kind))
     end
@@ -125,7 +154,7 @@ end
 
 -- State of a map on rank 0: tasks that are waiting, how often each was tried and by which rank last; what each rank does.
 local function new_state(r, names)
-  local s = {waiting = {}, tries = {}, last = {}, results = {}, done = 0, idle = {}, doing = {}, ready = 0, offers = {}}
+  local s = {waiting = {}, tries = {}, last = {}, results = {}, done = 0, idle = {}, doing = {}, ready = 0, offers = {}, with = {}}
   for i in ipairs(names) do s.waiting[i], s.tries[i] = i, 0 end
   return s
 end
@@ -143,7 +172,7 @@ local function hand_out(r, s)
     if task then
       s.idle[rank], s.doing[rank] = nil, task
       s.tries[task], s.last[task] = s.tries[task] + 1, rank
-      r:send(rank, {kind = "task", task = task})
+      r:send(rank, {kind = "task", task = task, with = s.with[rank]})
     end
   end
 end
@@ -166,7 +195,7 @@ local function welcome(r, s, m, from, names)
     core.raise(("farm: rank %d on %s has another list of tasks: not all ranks run the same script, or they have other devices; "
       .. "name the device"):format(from, tostring(m.host)))
   end
-  s.ready, s.offers[from] = s.ready + 1, {host = m.host, offer = m.offer}
+  s.ready, s.offers[from] = s.ready + 1, {host = m.host, offer = m.offer, workers = m.workers}
 end
 
 -- Rank 0: hand out the tasks once all ranks are ready.
@@ -178,7 +207,8 @@ local function coordinate(r, names, o)
     if m and m.kind == "ready" then
       welcome(r, s, m, from, names)
       if s.ready == r.size - 1 then
-        s.idle = o.choose and o.choose(s.offers) or {}
+        if o.choose then s.idle, s.with = o.choose(s.offers) end
+        s.with = s.with or {}
         if not o.choose then for rank = 1, r.size - 1 do s.idle[rank] = true end end
         r.workers = 0
         for _ in pairs(s.idle) do r.workers = r.workers + 1 end
@@ -207,11 +237,13 @@ local function alone(r, names, run, o)
   return results
 end
 
--- r:map(names, run[, {offer=, choose=, report=, watch=}]) -> results, a list of {good=true, value=} and {good=false, why=}, on all ranks
+-- r:map(names, run[, {offer=, choose=, between=, report=, watch=}]) -> results, a list of {good=true, value=} and {good=false, why=}, on all ranks
 --
--- names: what each task is called; the same on all ranks. run(i) does task i and returns a plain value. A task that fails is done again
+-- names: what each task is called; the same on all ranks. run(i, with) does task i and returns a plain value. A task that fails is done again
 -- once, on another rank if there is one. offer(with_rank_0): what a rank has, which rank 0 knows before it hands out tasks; with_rank_0: is
--- it on the host of rank 0? choose(offers): which ranks get tasks, {[rank]=true}, by what they offer, {host=, offer=} by rank.
+-- it on the host of rank 0? choose(offers): which ranks get tasks, {[rank]=true}, by what they offer, {host=, workers=, offer=} by rank;
+-- and what each of these is sent with a task, {[rank]=with}, unless nil. between(), on ranks that wait for a task: called before each wait for a
+-- message, returns for how many seconds (nil: WAIT).
 -- report(task, rank, result, n), on rank 0: a result, the n-th; n "again": of a task that is done once more. watch(state), there: now and
 -- then, with the offers and the tasks that ranks do, {offers=, doing=}, by rank.
 function ranks:map(names, run, o)

@@ -6,6 +6,7 @@
 -- outputs of a right kernel. A kernel that hangs or faults fails its candidate, no other.
 
 local core = require "millrace.core"
+local helpers = require "millrace.helpers"
 local paired = require "millrace.paired"
 local within = require "millrace.within"
 
@@ -52,7 +53,7 @@ function server:begin(item)
     local script = item.script or plan:script()
     local begun = self.begun[script]
     self.begun[script] = nil
-    return begun or core.compile_begin(plan)
+    return begun or helpers.compile_begin(plan)
   end)
   if good then h.compiling = x else h.problem = x end
   self.handles[#self.handles + 1] = h
@@ -82,7 +83,7 @@ function server:is_prepared()
   return #jobs > 0
 end
 
-function server:wait(seconds) core.compile_wait(seconds) end
+function server:wait(seconds) helpers.compile_wait(seconds) end
 
 function server:end_idle()
   for _, list in pairs(self.ahead) do
@@ -246,7 +247,7 @@ end
 function server:kernel(item)
   local k = self.kernels[item.id]
   if not k then
-    k = core.compile_begin(plan_of(item)):kernel()
+    k = helpers.compile_begin(plan_of(item)):kernel()
     self.kernels[item.id] = k
   end
   return k
@@ -444,7 +445,7 @@ end
 return function(bound, _, o)
   local found, why = core.attached()
   if not found then core.raise("measure: " .. why) end
-  local workers, seed = core.compile_state(), o and o.seed or 1
+  local workers, seed = helpers.workers(), o and o.seed or 1
   return setmetatable({bound = bound, seed = seed, begun = o and o.ahead or {}, limit = o and o.limit or LIMIT, handles = {},
     ahead = {}, capacity = math.max(workers, 2), kernels = {}, verdicts = {}, complete = 0, refused = 0}, server)
 end

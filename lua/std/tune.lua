@@ -7,6 +7,7 @@
 local core = require "millrace.core"
 local columns = require "millrace.columns"
 local farm_devices = require "millrace.farm_devices"
+local helpers = require "millrace.helpers"
 local json = require "millrace.json"
 local new_progress = require("millrace.farm_progress").new
 local loader = require "millrace.loader"
@@ -141,12 +142,18 @@ local function tune(list, given)
   store_of.share(ranks, hashes, function(rank, row)
     if row.kind == trials.KIND then progress:count(rank, "measured") end
   end)
-  local found = ranks:map(tasks, function(i)
+  local between <const>, stop <const> = helpers.serve(ranks)
+  local found = ranks:map(tasks, function(i, with)
+    local helped <close> = helpers.use(ranks, with)
     local r, why = mr.search(bounds[i], device, search)
     return r and plain(r) or {why = why}
   end, {
     offer = function(with_rank_0) return o.measure ~= false and farm_devices.offer(ranks, device, with_rank_0) or nil end,
-    choose = function(offers) return choose(offers, o) end,
+    choose = function(offers)
+      local chosen = choose(offers, o)
+      return chosen, helpers.assign(offers, chosen)
+    end,
+    between = between,
     report = function(task, rank, x, n)
       report(names, task, rank, x, n)
       progress:count(rank, "rows")
@@ -154,6 +161,7 @@ local function tune(list, given)
     watch = function(state) progress:step(state) end,
   })
   progress:finish()
+  stop()
   store_of.share(nil)
   local t = setmetatable({device = device}, result)
   for i, bound in ipairs(bounds) do t[i] = row_of(bound, device, found[i]) end

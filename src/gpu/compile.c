@@ -260,6 +260,35 @@ static bool from_cache(const char *key, struct compile_result *r, struct arena *
 	return true;
 }
 
+/* What came with the job. */
+static bool from_given(const struct compiler *c, struct compile_result *r)
+{
+	const struct compile_given *g = &c->job->given;
+
+	if (!g->tool || !g->cubin_bytes || strcmp(g->tool, c->tool))
+		return false;
+	r->log = g->log;
+	r->cubin = g->cubin;
+	r->cubin_bytes = g->cubin_bytes;
+	return true;
+}
+
+/* Compile, or take what was given. */
+static enum err_code make_binary(struct compiler *c, const char *key, struct compile_result *r, struct err *e)
+{
+	if (from_given(c, r)) {
+		if (c->job->api == GPU_CUDA)
+			compile_parse_log(r, c->arena);
+	} else if (c->clang) {
+		TRY(clang_compile(c->clang, c->options, c->noptions, c->job->source, c->arena, r, e));
+	} else {
+		TRY(compile_fresh(c, r, e));
+	}
+	if (!c->job->no_cache)
+		cubin_cache_keep(key, &(struct cubin_entry){ r->log, r->cubin, r->cubin_bytes }, c->arena);
+	return OK;
+}
+
 enum err_code compile_refused(const char *compiler, const char *log, struct err *e)
 {
 	return err_set(e, ERR_INPUT, NOWHERE, "compile: %s failed: %.*s", compiler, LOG_SHOWN, log && *log ? log :
@@ -328,15 +357,17 @@ enum err_code compile_here(const struct compile_job *job, struct arena *a, struc
 	c.name = job->name ? job->name : "kernel.cu";
 	TRY(compile_check(job, e));
 	TRY(find_compiler(&c, r, e));
+	r->tool = c.tool;
 	TRY(set_options(&c, r, e));
 	key = cache_key(&c);
-	if (job->no_cache || !from_cache(key, r, a)) {
-		TRY(c.clang ? clang_compile(c.clang, c.options, c.noptions, job->source, a, r, e) : compile_fresh(&c, r, e));
-		if (!job->no_cache)
-			cubin_cache_keep(key, &(struct cubin_entry){
-				r->log, r->cubin, r->cubin_bytes }, a);
-	} else if (job->api == GPU_CUDA) {
-		compile_parse_log(r, a);
+	if (!job->no_cache && from_cache(key, r, a)) {
+		if (job->api == GPU_CUDA)
+			compile_parse_log(r, a);
+	} else if (job->only_cached) {
+		r->missing = true;
+		return err_set(e, ERR_INPUT, NOWHERE, "compile: the binary is not in the cache");
+	} else {
+		TRY(make_binary(&c, key, r, e));
 	}
 	if (job->api == GPU_HIP)
 		read_use(job, r, a);

@@ -5,6 +5,9 @@
  *
  * Binaries are kept under $XDG_CACHE_HOME/millrace/cubin, by source, options and version of the compiler (of clang its
  * file, with its size and time).
+ *
+ * What another process has compiled can be given with a job: it is then used, and kept in the cache here, unless another
+ * version of the compiler made it.
  */
 #ifndef GPU_COMPILE_H
 #define GPU_COMPILE_H
@@ -13,6 +16,13 @@
 #include "base/err.h"
 #include "gpu/job.h"
 
+struct compile_given {
+	const char *tool;		/* the compiler; NULL: nothing is given */
+	const char *log;
+	const void *cubin;
+	size_t cubin_bytes;
+};
+
 struct compile_job {
 	enum gpu_api api;
 	const char *name;		/* of the source in messages, HIP: of the kernel; NULL: "kernel.cu" */
@@ -20,6 +30,8 @@ struct compile_job {
 	const char *arch;		/* "sm_90a" */
 	bool fast_math;			/* of CUDA */
 	bool no_cache;			/* neither look the binary up nor keep it */
+	bool only_cached;		/* look it up, and compile nothing: an ERR_INPUT with `missing` if it is not there */
+	struct compile_given given;
 	const char *const *options;	/* more of them, in the words of that compiler */
 	int noptions;
 };
@@ -56,8 +68,10 @@ struct compile_result {
 	int ndiags;
 	const char *log;		/* all of the compiler's output */
 	int major, minor;		/* of NVRTC or hiprtc; 0: clang */
+	const char *tool;		/* the compiler, with its version; NULL: none was found */
 	bool no_compiler;		/* there is none on this machine */
 	bool cached;
+	bool missing;			/* of a job that compiles nothing */
 };
 
 /* ERR_INPUT: the job has no source or no architecture. */

@@ -155,6 +155,28 @@ enum err_code pool_result(struct pool_job *j, struct arena *a, struct compile_re
 	return j->code;
 }
 
+const struct compile_job *pool_missing(const struct pool_job *j, const char **tool)
+{
+	if (j->state != JOB_DONE || !j->result.missing)
+		return NULL;
+	*tool = j->result.tool;
+	return &j->job;
+}
+
+void pool_again(struct pool_job *j, const struct compile_given *given)
+{
+	struct compile_job job = j->job;
+	struct wire w = { .arena = &j->arena };
+
+	job.only_cached = false;
+	job.given = given ? *given : (struct compile_given){ 0 };
+	put_compile_job(&w, &job);
+	get_compile_job(&w, &j->job, &j->arena);
+	j->result = (struct compile_result){ .log = "" };
+	if (j->pool)			/* else the error stays that it looked for nothing but the cache's */
+		j->state = JOB_WAITING;
+}
+
 static int count_jobs(const struct pool *p, enum job_state state)
 {
 	int n = 0;

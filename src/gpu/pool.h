@@ -37,6 +37,11 @@ NODISCARD enum err_code pool_await(struct pool *p, const struct compile_job *job
 bool pool_done(const struct pool_job *j);
 /* The result of a job that is done, as gpu_compile gives it, in `a`. */
 NODISCARD enum err_code pool_result(struct pool_job *j, struct arena *a, struct compile_result *r, struct err *e);
+/* What the job is, if it only looked into the cache (only_cached) and found nothing there; else NULL. *tool: the compiler
+ * that would compile it. */
+const struct compile_job *pool_missing(const struct pool_job *j, const char **tool);
+/* Do such a job again, with what another process compiled, which is copied, or by compiling it. */
+void pool_again(struct pool_job *j, const struct compile_given *given);
 /* Free the job in any state. Ends the worker that compiles it. */
 void pool_drop(struct pool_job *j);
 

@@ -132,6 +132,26 @@ PUT_AND_GET(verdict)
 
 /* ---- compiling ---- */
 
+/* Bytes of a binary. */
+static void code_binary(struct wire *w, const void **v, size_t *n)
+{
+	if (!w->reading) {
+		wire_put(w, *v, *n);
+		return;
+	}
+	*v = wire_get(w, *n);
+	*n = *v ? *n : 0;
+	*v = *n ? arena_copy(w->arena, *v, *n, 1) : NULL;
+}
+
+static void code_given(struct wire *w, struct compile_given *g)
+{
+	code_string(w, &g->tool);
+	code_text(w, &g->log);
+	CODE(w, g->cubin_bytes);
+	code_binary(w, &g->cubin, &g->cubin_bytes);
+}
+
 static void code_compile_job(struct wire *w, struct compile_job *job)
 {
 	CODE_ENUM(w, job->api, gpu_api, GPU_APIS - 1);
@@ -140,6 +160,8 @@ static void code_compile_job(struct wire *w, struct compile_job *job)
 	code_string(w, &job->arch);
 	CODE_BOOL(w, job->fast_math);
 	CODE_BOOL(w, job->no_cache);
+	CODE_BOOL(w, job->only_cached);
+	code_given(w, &job->given);
 	CODE_ARRAY(w, job->options, job->noptions, const char *, code_text);
 }
 
@@ -164,17 +186,13 @@ static void code_diag(struct wire *w, struct compile_diag *d)
 static void code_compile_result(struct wire *w, struct compile_result *r)
 {
 	CODE(w, *r);
-	if (!w->reading) {
-		wire_put(w, r->cubin, r->cubin_bytes);
-	} else {
-		r->cubin = wire_get(w, r->cubin_bytes);
-		r->cubin_bytes = r->cubin ? r->cubin_bytes : 0;
-		r->cubin = r->cubin_bytes ? arena_copy(w->arena, r->cubin, r->cubin_bytes, 1) : NULL;
-	}
+	code_binary(w, &r->cubin, &r->cubin_bytes);
 	CODE_ARRAY(w, r->uses, r->nuses, struct compile_use, code_use);
 	CODE_ARRAY(w, r->diags, r->ndiags, struct compile_diag, code_diag);
 	code_text(w, &r->log);
+	code_string(w, &r->tool);
 	CODE_BOOL(w, r->cached);
+	CODE_BOOL(w, r->missing);
 	CODE_BOOL(w, r->no_compiler);
 }
 

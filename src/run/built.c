@@ -148,11 +148,12 @@ enum err_code built_compile(struct built *b, struct gpu *g, const struct stop *s
 	return OK;
 }
 
-void built_begin(struct built *b, struct pool *p)
+void built_begin(struct built *b, struct pool *p, bool only_cached)
 {
 	for (int i = 0; i < b->nphases; i++) {
 		struct compile_job job = make_job(b, &b->phases[i].source);
 
+		job.only_cached = only_cached;
 		pool_begin(p, &job, &b->phases[i].compiling);
 	}
 }

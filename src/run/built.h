@@ -78,8 +78,9 @@ void built_choose_arch(struct built *b, struct gpu *g, const struct stop *stop);
 const char *built_arch(const struct built *b);
 
 /* CUDA, in the background: after built_emit call built_begin, then pool_step until built_ready, then
- * built_end, which has the errors of the compiler. */
-void built_begin(struct built *b, struct pool *p);
+ * built_end, which has the errors of the compiler. only_cached: phases whose binary is not in the cache are not compiled
+ * before pool_again is called for them (pool_missing). */
+void built_begin(struct built *b, struct pool *p, bool only_cached);
 bool built_ready(const struct built *b);
 NODISCARD enum err_code built_end(struct built *b, struct err *e);
 

@@ -2,6 +2,7 @@
  *
  * The binary is "FAKESRC\n", or what FAKE_BINARY says, and the source. Variables: FAKE_NVRTC_GATE, a folder: each compilation
  * makes a file there, named by its process, with the name of its first kernel, and goes on when there is one named "open".
+ * FAKE_NVRTC_LOG, a file: each compilation adds a line, the rank of the process in a farm and the name of its first kernel.
  * FAKE_NVRTC_CRASH, _ERROR, _SPILLS, _SERIALIZES, _UNGRANTED: of a source that has this text the worker dies,
  * the compilation fails, registers go to memory, products wait for each other, lanes keep the registers of the launch.
  */
@@ -86,13 +87,29 @@ static void pass_gate(const char *gate, const char *source)
 		nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
 }
 
+static void note(const char *path, const char *source)
+{
+	const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+	struct fake_kernel k = { .name = "" };
+	char line[256];
+	int fd = open(path, O_CREAT | O_WRONLY | O_APPEND, 0666);
+
+	fake_next_kernel(source, &k);
+	snprintf(line, sizeof(line), "%s %s\n", rank ? rank : "-", k.name);
+	if (fd < 0 || write(fd, line, strlen(line)) < 0)
+		_exit(9);
+	close(fd);
+}
+
 int nvrtcCompileProgram(struct _nvrtcProgram *p, int noptions, const char *const *options)
 {
-	const char *s = p->source, *gate = getenv("FAKE_NVRTC_GATE");
+	const char *s = p->source, *gate = getenv("FAKE_NVRTC_GATE"), *log = getenv("FAKE_NVRTC_LOG");
 	struct fake_kernel k;
 	size_t n = 0;
 
 	(void)noptions, (void)options;
+	if (log)
+		note(log, s);
 	if (gate)
 		pass_gate(gate, s);
 	if (has(p, "FAKE_NVRTC_CRASH"))

@@ -1,60 +1,10 @@
--- ranks.lua: tasks divided over ranks. The ranks here are coroutines of one process, and what they send takes its time: a scheduler with
--- random numbers chooses who goes on, and which message arrives.
+-- ranks.lua: tasks divided over ranks, which here are coroutines of one process (lib/play_ranks.lua).
 local mr = require "millrace"
-local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
+local here = arg[0]:match "^(.*/)" or "./"
+local tap = dofile(here .. "tap.lua")
+local play, random = table.unpack(dofile(here .. "lib/play_ranks.lua"))
 local ok, is = tap.ok, tap.is
 local function new_ranks(farm) return require("millrace.ranks").new(farm, pcall) end
-
--- Numbers from 1 to n, the same everywhere.
-local function random(seed)
-  local state = seed
-  return function(n)
-    state = (state * 6364136223846793005 + 1442695040888963407) & 0x7fffffffffffffff
-    return (state >> 20) % n + 1
-  end
-end
-
--- Run body(farm) on each of `size` ranks until all have ended. -> what each returned, or its error, by rank; messages, in all. Messages
--- between two ranks arrive in order. Error: no rank can go on.
-local function play(size, seed, body)
-  local next_of, inbox, threads, values, sent = random(seed), {}, {}, {}, 0
-  for rank = 0, size - 1 do
-    inbox[rank] = {}
-    local farm = {}
-    function farm:rank() return rank end
-    function farm:size() return size end
-    function farm:host() return "host" .. rank // 4 end
-    function farm:send(to, text)
-      sent = sent + 1
-      inbox[to][rank] = inbox[to][rank] or {}
-      table.insert(inbox[to][rank], text)
-    end
-    function farm:receive()
-      coroutine.yield()
-      local from = {}
-      for other = 0, size - 1 do if inbox[rank][other] and inbox[rank][other][1] then from[#from + 1] = other end end
-      if #from == 0 then return nil end
-      local other = from[next_of(#from)]
-      return table.remove(inbox[rank][other], 1), other
-    end
-    threads[rank] = coroutine.create(function() return body(farm) end)
-  end
-  local left, idle = size, 0
-  while left > 0 do
-    local rank = next_of(size) - 1
-    if coroutine.status(threads[rank]) == "suspended" then
-      local before = sent
-      local good, value = coroutine.resume(threads[rank])
-      if not good then values[rank], left = "error: " .. tostring(value), left - 1
-      elseif coroutine.status(threads[rank]) == "dead" then values[rank], left = value, left - 1 end
-      idle = sent == before and idle + 1 or 0
-    else
-      idle = idle + 1
-    end
-    if idle > 10000 * size then error("no rank can go on", 0) end
-  end
-  return values, sent
-end
 
 local function names(n)
   local list = {}
@@ -223,4 +173,58 @@ local garbled = first_error(2, function(r)
   return r:map(names(2), function(i) return i end)
 end)
 ok(garbled:find "rank 1 sent what is no message", "a message that is none: " .. garbled)
+
+---- messages between other ranks ------------------------------------------------------------------------------------
+
+-- Rank 1 does the tasks and asks rank 2, which answers between two messages of rank 0, with nonsense before and behind that.
+local wrong
+for seed = 1, 25 do
+  values = play(4, seed, function(farm)
+    local r = new_ranks(farm)
+    local function nonsense(to)
+      for _, text in ipairs{"", "{", "[]", "7", '{"kind":7}', '{"kind":"task","map":1,"task":1}', '{"kind":"question","map":9,"x":1}'} do
+        farm:send(to, text)
+      end
+    end
+    local waiting, got = {}, {}
+    r:heed("question", function(m, from) waiting[#waiting + 1] = {m.x, from} end)
+    r:heed("reply", function(m, from) got[m.x] = (got[m.x] or "") .. from end)
+    local results = r:map(names(3), function(i, with)
+      for x = 10 * i, 10 * i + 2 do
+        nonsense(with)
+        r:send(with, {kind = "question", x = x})
+        if x == 10 * i + 1 then r:send(3, {kind = "question", x = x}) end
+      end
+      while not (got[10 * i] and got[10 * i + 1] and got[10 * i + 2]) do r:poll(1) end
+      return got[10 * i] .. got[10 * i + 1] .. got[10 * i + 2]
+    end, {choose = function() return {[1] = true}, {[1] = 2} end, between = function()
+      for _, x in ipairs(r.rank == 2 and waiting or {}) do
+        nonsense(x[2])
+        r:send(x[2], {kind = "reply", x = x[1]})
+        nonsense(x[2])
+      end
+      waiting = {}
+      return 0
+    end})
+    return text_of(results) .. " then " .. text_of(r:map(names(1), function() return "end" end))
+  end)
+  wrong = wrong or all_of(values, 4) ~= "222 222 222 then end" and all_of(values, 4)
+end
+is(wrong or "all", "all", "ranks answer each other while rank 0 hands out tasks, and nonsense between them is dropped")
+
+-- What rank 0 sends meanwhile is kept, in its order.
+values = play(3, 7, function(farm)
+  local r = new_ranks(farm)
+  if r.rank == 0 then
+    for x = 1, 3 do r:send(1, {kind = "go", x = x}) end
+    return "sent"
+  end
+  if r.rank == 2 then return r:send(1, {kind = "hint"}) end
+  local seen, text = 0, ""
+  r:heed("hint", function() seen = seen + 1 end)
+  while seen == 0 or #r.kept < 3 do r:poll(1) end
+  for _ = 1, 3 do text = text .. r:next().x end
+  return text
+end)
+is(values[1], "123", "messages of rank 0 stay there for next")
 tap.done_testing()

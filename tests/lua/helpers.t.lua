@@ -1,0 +1,240 @@
+-- helpers.lua: which ranks compile for which others, and what a rank does when one of these fails. The ranks are coroutines
+-- (lib/play_ranks.lua), and the compilers of core are tables here.
+require "millrace"
+local here = arg[0]:match "^(.*/)" or "./"
+local tap = dofile(here .. "tap.lua")
+local play, random = table.unpack(dofile(here .. "lib/play_ranks.lua"))
+local ok, is = tap.ok, tap.is
+local core, helpers = require "millrace.core", require "millrace.helpers"
+
+---- bytes as text -----------------------------------------------------------------------------------------------------
+
+is(core.base64 "" .. " " .. core.base64 "f" .. " " .. core.base64 "fo" .. " " .. core.base64 "foo" .. " " .. core.base64 "\0\255\254~",
+  " Zg== Zm8= Zm9v AP/+fg==", "bytes as text")
+local next_of, bad = random(3), 0
+for n = 0, 200 do
+  local bytes = {}
+  for i = 1, n do bytes[i] = string.char(next_of(256) - 1) end
+  local text = table.concat(bytes)
+  if core.base64_bytes(core.base64(text)) ~= text then bad = bad + 1 end
+end
+is(bad, 0, "  and back")
+local none = 0
+for _, text in ipairs{"Z", "Zg", "Zg=", "Zg==Zg==", "====", "=g==", "Z===", "Zm9*", "Zm 9", "\0\0\0\0"} do
+  none = none + (core.base64_bytes(text) == nil and 1 or 0)
+end
+is(none, 10, "what is no such text")
+
+---- who compiles for whom -----------------------------------------------------------------------------------------------
+
+-- hosts: of ranks 1, 2, ...; those in capitals are chosen. -> "asker: helper/workers ...; ..."
+local function assigned(hosts, workers)
+  local offers, chosen, words = {}, {}, {}
+  for rank = 1, #hosts do
+    local host = hosts:sub(rank, rank)
+    offers[rank] = {host = host:lower(), workers = workers or 4}
+    if host:lower() ~= host then chosen[rank] = true end
+  end
+  local given = helpers.assign(offers, chosen)
+  for rank = 1, #hosts do
+    if given[rank] then
+      local list = {}
+      for i, x in ipairs(given[rank]) do list[i] = x.rank .. "/" .. x.workers end
+      words[#words + 1] = rank .. ": " .. table.concat(list, " ")
+    end
+  end
+  return table.concat(words, "; ")
+end
+is(assigned "AA", "", "no rank without a task, no helper")
+is(assigned "aa", "", "nobody to help")
+is(assigned "Aaa", "1: 2/4 3/4", "all help the only one")
+is(assigned "ABba", "1: 4/4; 2: 3/4", "on the same host first")
+is(assigned "AABBabb", "1: 5/2; 2: 5/2; 3: 6/4; 4: 7/4", "  also the only one of a host")
+is(assigned "AAaa", "1: 3/4; 2: 4/4", "the same number for each")
+is(assigned "AAAa", "1: 4/1; 2: 4/1; 3: 4/1", "one helper's workers are divided")
+is(assigned("AAAa", 2), "1: 4/1; 2: 4/1; 3: 4/1", "  each has one at least")
+is(assigned "Abbb", "1: 2/4 3/4 4/4", "also on other hosts")
+
+---- compilers ------------------------------------------------------------------------------------------------------------
+
+local real = {}
+local function replace(name, f)
+  real[name] = real[name] or core[name]
+  core[name] = f
+end
+
+local TOOL <const> = "compiler 1"
+local now = 0
+replace("clock", function() now = now + 0.01 return now end)
+replace("compile_wait", function() end)
+replace("compile_end_idle", function() end)
+
+-- Plans are {name=, phases=, cached=}. Their kernels are texts, of what compiled each phase.
+local function inner_of(plan, only_cached)
+  local inner = {plan = plan, phase = {}}
+  for i = 1, plan.phases do inner.phase[i] = plan.cached and "cache" or only_cached and "missing" or "here" end
+  function inner:done() return true end
+  function inner:kernel() return table.concat(self.phase, " ") end
+  function inner:drop() self.dropped = true end
+  return inner
+end
+replace("compile_begin", function(plan, _, _, only_cached) return inner_of(plan, only_cached) end)
+replace("compile_missing", function(inner)
+  local list = {}
+  for i, x in ipairs(inner.phase) do if x == "missing" then list[#list + 1] = i end end
+  return list
+end)
+replace("compile_wanted", function(inner, phase)
+  return {api = "cuda", name = inner.plan.name, source = inner.plan.name .. phase, arch = "sm_90a", fast_math = false, options = {"-a"}, tool = TOOL}
+end)
+replace("compile_give", function(inner, phase, tool, log, bytes)
+  assert(inner.phase[phase] == "missing")
+  inner.phase[phase] = tool and ("%s,%s"):format(log, bytes) or "here"
+end)
+
+-- Three ranks, of which rank 1 does `body` with rank 2 as its helper; what that compiles is `compile(source)` -> done?, tool or nil, log
+-- or why, binary. -> what body returns, the log of rank 2: texts begun and dropped
+local function ask(body, compile, workers, waiting, seed)
+  local log, live = {}, 0
+  replace("compile_state", function() return workers or 1, 0, waiting or 0 end)
+  replace("compile_source", function(m)
+    log[#log + 1] = m.source
+    live = live + 1
+    return {done = function() return (compile(m.source)) end, result = function() return select(2, compile(m.source)) end,
+      drop = function() live = live - 1 end}
+  end)
+  local values = play(3, seed or 1, function(farm)
+    local r = require("millrace.ranks").new(farm, pcall)
+    local between, stop = helpers.serve(r)
+    local chosen = {[1] = true}
+    local results = r:map({"task"}, function(_, with)
+      local helped <close> = helpers.use(r, with)
+      return body(r)
+    end, {between = between, choose = function(offers) return chosen, helpers.assign(offers, chosen) end})
+    stop()
+    return results[1].value or results[1].why
+  end)
+  return values[1], table.concat(log, " "), live
+end
+
+local function good(source) return true, TOOL, "log", "\0binary of " .. source end
+local function kernel(name, phases) return helpers.compile_begin{name = name, phases = phases or 1}:kernel() end
+
+local got, log, live
+for seed = 1, 20 do
+  got, log, live = ask(function() return kernel("a", 2) .. "; " .. kernel "b" end, good, nil, nil, seed)
+  if got ~= "log,\0binary of a1 log,\0binary of a2; log,\0binary of b1" or log ~= "a1 a2 b1" or live ~= 0 then break end
+end
+is(got, "log,\0binary of a1 log,\0binary of a2; log,\0binary of b1", "what a helper compiles comes back")
+is(log, "a1 a2 b1", "  each text was sent once")
+is(live, 0, "  and nothing is under way at the end")
+
+got, log = ask(function() return helpers.compile_begin{name = "a", phases = 2, cached = true}:kernel() end, good)
+is(got .. "; " .. log, "cache cache; ", "what is in the cache is not sent")
+
+got = ask(function() return helpers.workers() end, good, 8)
+is(got, 16, "the workers of both count")
+is(helpers.workers(), 8, "  as long as there are helpers")
+
+---- where a helper fails ----------------------------------------------------------------------------------------------
+
+-- Five kernels, one after the other.
+local function five()
+  local list = {}
+  for i = 1, 5 do list[i] = kernel("k" .. i) end
+  return table.concat(list, " ")
+end
+local here_5 = "here here here here here"
+local cases = {
+  {"its compiler fails", function() return true, nil, "no compiler" end},
+  {"its compiler is another one", function() return true, "compiler 2", "log", "binary" end},
+  {"its binary is empty", function() return true, TOOL, "log", "" end},
+  {"its binary is longer than a message", function() return true, TOOL, "log", ("x"):rep((32 << 20) + 1) end},
+}
+for _, case in ipairs(cases) do
+  got, log, live = ask(five, case[2])
+  is(got, here_5, case[1] .. ": the rank compiles by itself")
+  is(log .. " " .. live, "k11 k21 k31 0", "  and asks no more after three times")
+end
+
+local base64 = core.base64
+replace("base64", function() return "no text" end)
+is(ask(five, good), here_5, "an answer that is no binary")
+replace("base64", function(x) return base64(x:sub(2)) end)
+is(ask(five, good), here_5, "one that is not the binary that was compiled")
+core.base64 = base64
+
+local times = 0
+got, log = ask(five, function(source)
+  times = times + 1
+  if times <= 2 then return true, nil, "memory is short" end
+  return good(source)
+end)
+ok(got:find "^here.*log,\0binary of k51$", "one that fails now and then is asked again")
+
+got, log, live = ask(five, function() return false end)
+is(got, here_5, "one that does not answer for long: the rank compiles by itself")
+is(log .. " " .. live, "k11 0", "  and asks no more, and the helper drops the text")
+
+got, log, live = ask(function()
+  local a, b = helpers.compile_begin{name = "a", phases = 1}, helpers.compile_begin{name = "b", phases = 1}
+  local before = a:done() or b:done()
+  a:drop()
+  return ("%s %s %s"):format(before, a.inner.dropped, b:kernel())
+end, function(source) return source == "b1", TOOL, "log", source end)
+is(got, "false true log,b1", "a compilation that is dropped does not keep others waiting")
+is(live, 0, "  and the helper drops it")
+
+got, log = ask(function() return kernel "a" end, good, 4, 0)
+is(got .. "; " .. log, "log,\0binary of a1; a1", "with nothing to do anywhere, the helper compiles")
+got, log = ask(function()
+  local list = {}
+  for i = 1, 5 do list[i] = helpers.compile_begin{name = "k" .. i, phases = 1} end
+  for i = 1, 5 do list[i] = list[i]:kernel() end
+  return table.concat(list, " "):gsub("log,%z", "")
+end, good, 4, 2)
+ok(got:find "here" and got:find "binary", "with as much to do for each worker, the rank itself compiles, too: " .. tostring(got))
+
+---- what a helper is sent -----------------------------------------------------------------------------------------------
+
+local wrong = {id = 1, api = "cuda", name = "n", source = "s", arch = "sm_90a", fast_math = false, options = {}, tool = TOOL}
+local fields <const> = {"api", "name", "source", "arch", "fast_math", "options", "tool"}
+got, log = ask(function(r)
+  local answers, n = {}, 0
+  r:heed("compiled", function(m) answers[#answers + 1], n = m.why, n + 1 end)
+  for i, field in ipairs(fields) do
+    for _, value in ipairs{{}, 7, "text", true} do
+      if type(value) ~= type(wrong[field]) then
+        local m = {kind = "compile"}
+        for key, x in pairs(wrong) do m[key] = x end
+        m[field] = value
+        r:send(2, m)
+      end
+    end
+  end
+  for _, id in ipairs{"1", 1.5, {}, true} do
+    r:send(2, {kind = "compile", id = id, api = "cuda"})
+    r:send(2, {kind = "forget", id = id})
+  end
+  r:send(2, {kind = "compile"})
+  r:send(2, {kind = "compile", id = 5, api = "cuda", name = "n", source = "last", arch = "sm_90a", fast_math = false, options = {}, tool = TOOL})
+  while #answers < 3 * #fields or n == #answers do r:poll(1) end
+  return n .. " " .. answers[1]
+end, good)
+is(got, "22 its api is table", "fields of another type are refused, and a request without a number is not answered")
+is(log, "last", "  and none of these is compiled")
+
+got, log, live = ask(function(r)
+  local refused = 0
+  r:heed("compiled", function(m) refused = refused + (m.why and 1 or 0) end)
+  for i = 1, 300 do
+    r:send(2, {kind = "compile", id = i, api = "cuda", name = "n", source = "s", arch = "sm_90a", fast_math = false, options = {}, tool = TOOL})
+  end
+  while refused < 44 do r:poll(1) end
+  return refused
+end, function() return false end)
+is(got, 44, "a helper holds 256 texts for a rank, and refuses more")
+is(live, 0, "  and drops them at the end")
+
+for name, f in pairs(real) do core[name] = f end
+tap.done_testing()
