@@ -22,14 +22,33 @@ local helpers = {}
 
 ---- rank 0 --------------------------------------------------------------------------------------------
 
--- Sorted ranks that are chosen, or are not.
-local function ranks_of(offers, chosen, wanted)
-  local list = {}
-  for rank in pairs(offers) do
-    if (chosen[rank] or false) == wanted then list[#list + 1] = rank end
+-- The compilers of this rank, as rank 0 gets to know them: how many it runs at the same time, and on which cores.
+function helpers.compilers()
+  local f <close> = io.open("/proc/self/status")
+  local cores = f and f:read("a"):match "Cpus_allowed_list:%s*(%S+)"
+  return {workers = core.compile_state(), cores = cores or ""}
+end
+
+-- The cores on which a rank compiles.
+local function cores_of(x) return x.host .. " " .. (x.compilers and x.compilers.cores or "") end
+
+-- Sorted ranks that get tasks; those that do not, have compilers, and other cores than these; how many of them share cores, by these.
+local function sort_ranks(offers, chosen)
+  local askers, idle, taken, sharing = {}, {}, {}, {}
+  for rank in pairs(chosen) do
+    askers[#askers + 1] = rank
+    taken[cores_of(offers[rank])] = true
   end
-  table.sort(list)
-  return list
+  for rank, x in pairs(offers) do
+    local cores = cores_of(x)
+    if not chosen[rank] and x.compilers and not taken[cores] then
+      idle[#idle + 1] = rank
+      sharing[cores] = (sharing[cores] or 0) + 1
+    end
+  end
+  table.sort(askers)
+  table.sort(idle)
+  return askers, idle, sharing
 end
 
 -- Of the ranks in a list, one with the fewest partners; among these one on the host, then the first.
@@ -43,9 +62,10 @@ local function fewest(list, partners, offers, host)
 end
 
 -- Whom each chosen rank may ask: {[rank]={{rank=, workers=}, ...}}. Each helper has a rank to help, and each of these a helper, if there is
--- any; those of the same host first. offers[rank].workers: how many texts it compiles at the same time.
+-- any; those of the same host first. offers[rank].compilers is what helpers.compilers returns there.
 function helpers.assign(offers, chosen)
-  local askers, idle, partners, given = ranks_of(offers, chosen, true), ranks_of(offers, chosen, false), {}, {}
+  local askers, idle, sharing = sort_ranks(offers, chosen)
+  local partners, given = {}, {}
   if #askers == 0 or #idle == 0 then return given end
   for rank in pairs(offers) do partners[rank] = {} end
   local function join(asker, helper)
@@ -59,8 +79,8 @@ function helpers.assign(offers, chosen)
   for _, asker in ipairs(askers) do
     given[asker] = {}
     for i, helper in ipairs(partners[asker]) do
-      local workers = offers[helper].workers
-      given[asker][i] = {rank = helper, workers = math.max(1, workers // #partners[helper])}
+      local x = offers[helper]
+      given[asker][i] = {rank = helper, workers = math.max(1, x.compilers.workers // (sharing[cores_of(x)] * #partners[helper]))}
     end
   end
   return given

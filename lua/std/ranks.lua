@@ -7,8 +7,8 @@
 -- A message is an object in JSON with a kind and the number of the map that it belongs to:
 --
 --   begin    to all: a map begins; the host of rank 0
---   ready    to rank 0: this rank waits for tasks; what its tasks are called, its host, how many kernels it compiles at the same
---            time, what it offers (options.offer)
+--   ready    to rank 0: this rank waits for tasks; what its tasks are called, its host, what it offers (options.offer), its
+--            compilers (options.compilers)
 --   task     to a rank: do this one
 --   result   to rank 0: what it gave, or why it failed
 --   ask      to rank 0, within a task: call a function that rank 0 serves;  answer  to that
@@ -138,7 +138,7 @@ local function work(r, names, run, o)
   repeat m = r:next() until m
   if m.kind ~= "begin" then core.raise(("farm: rank 0 begins with '%s'"):format(m.kind)) end
   r:send(0, {kind = "ready", names = core.hash(table.concat(names, "\n")), host = r.host, offer = o.offer and o.offer(m.host == r.host),
-    workers = core.compile_state()})
+    compilers = o.compilers and o.compilers()})
   while true do
     m = r:next(o.between and o.between())
     if m and m.kind == "end" then return m.results end
@@ -195,7 +195,7 @@ local function welcome(r, s, m, from, names)
     core.raise(("farm: rank %d on %s has another list of tasks: not all ranks run the same script, or they have other devices; "
       .. "name the device"):format(from, tostring(m.host)))
   end
-  s.ready, s.offers[from] = s.ready + 1, {host = m.host, offer = m.offer, workers = m.workers}
+  s.ready, s.offers[from] = s.ready + 1, {host = m.host, offer = m.offer, compilers = m.compilers}
 end
 
 -- Rank 0: hand out the tasks once all ranks are ready.
@@ -237,11 +237,11 @@ local function alone(r, names, run, o)
   return results
 end
 
--- r:map(names, run[, {offer=, choose=, between=, report=, watch=}]) -> results, a list of {good=true, value=} and {good=false, why=}, on all ranks
+-- r:map(names, run[, {offer=, compilers=, choose=, between=, report=, watch=}]) -> results, a list of {good=true, value=} and {good=false, why=}, on all ranks
 --
 -- names: what each task is called; the same on all ranks. run(i, with) does task i and returns a plain value. A task that fails is done again
 -- once, on another rank if there is one. offer(with_rank_0): what a rank has, which rank 0 knows before it hands out tasks; with_rank_0: is
--- it on the host of rank 0? choose(offers): which ranks get tasks, {[rank]=true}, by what they offer, {host=, workers=, offer=} by rank;
+-- it on the host of rank 0? choose(offers): which ranks get tasks, {[rank]=true}, by what they offer, {host=, offer=, compilers=} by rank, the last what compilers() returns there;
 -- and what each of these is sent with a task, {[rank]=with}, unless nil. between(), on ranks that wait for a task: called before each wait for a
 -- message, returns for how many seconds (nil: WAIT).
 -- report(task, rank, result, n), on rank 0: a result, the n-th; n "again": of a task that is done once more. watch(state), there: now and

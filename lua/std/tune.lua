@@ -149,6 +149,7 @@ local function tune(list, given)
     return r and plain(r) or {why = why}
   end, {
     offer = function(with_rank_0) return o.measure ~= false and farm_devices.offer(ranks, device, with_rank_0) or nil end,
+    compilers = helpers.compilers,
     choose = function(offers)
       local chosen = choose(offers, o)
       return chosen, helpers.assign(offers, chosen)

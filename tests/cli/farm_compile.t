@@ -14,7 +14,8 @@ export ASAN_OPTIONS=detect_leaks=0	# Open MPI keeps memory
 unset CUDA_VISIBLE_DEVICES HIP_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES
 mpi='mpirun --oversubscribe --bind-to none --mca btl self,vader --mca btl_vader_single_copy_mechanism none'
 
-# The driver has one device, which rank 1 takes. Each rank has one core, and a cache of its own. CRASH: a text at which compilers of rank 2 die.
+# The driver has one device, which rank 1 takes. Each rank has a cache of its own, and one core, which the program believes to be another one for
+# each: the machine may not have so many. CRASH: a text at which compilers of rank 2 die.
 cat >"$T/rank" <<'E2'
 #!/bin/bash
 export XDG_CACHE_HOME=$T/cache$OMPI_COMM_WORLD_RANK
@@ -26,7 +27,14 @@ chmod +x "$T/rank"
 export T CRASH=
 farm() { # RANKS SCRIPT
 	: >"$T/compiled"
-	timeout 120 $mpi -n "$1" "$T/rank" "$MILLRACE" --farm "$2"
+	{
+		echo 'require "millrace.helpers".compilers = function()
+		  local core = require "millrace.core"
+		  return {workers = core.compile_state(), cores = tostring(core.farm():rank())}
+		end'
+		cat "$2"
+	} >"$T/farm.lua"
+	timeout 120 $mpi -n "$1" "$T/rank" "$MILLRACE" --farm "$T/farm.lua"
 }
 # How many candidates a rank compiled.
 compiled() { # RANK
@@ -70,7 +78,7 @@ local results = ranks:map({"kernels"}, function(_, with)
   helpers.compile_begin(begun[4]:kernel().plan):drop()
   for i = 1, 4 do registers = registers + begun[i]:kernel().registers end
   return registers
-end, {between = between, choose = function(offers) return {[1] = true}, helpers.assign(offers, {[1] = true}) end})
+end, {between = between, compilers = helpers.compilers, choose = function(offers) return {[1] = true}, helpers.assign(offers, {[1] = true}) end})
 stop()
 print(results[1].good, results[1].value or results[1].why)
 E2

@@ -27,12 +27,12 @@ is(none, 10, "what is no such text")
 
 ---- who compiles for whom -----------------------------------------------------------------------------------------------
 
--- hosts: of ranks 1, 2, ...; those in capitals are chosen. -> "asker: helper/workers ...; ..."
-local function assigned(hosts, workers)
+-- hosts: of ranks 1, 2, ...; those in capitals are chosen. shared: all ranks of a host have all of its cores, else each has its own. -> "asker: helper/workers ...; ..."
+local function assigned(hosts, workers, shared)
   local offers, chosen, words = {}, {}, {}
   for rank = 1, #hosts do
     local host = hosts:sub(rank, rank)
-    offers[rank] = {host = host:lower(), workers = workers or 4}
+    offers[rank] = {host = host:lower(), compilers = {workers = workers or 4, cores = shared and "all" or tostring(rank)}}
     if host:lower() ~= host then chosen[rank] = true end
   end
   local given = helpers.assign(offers, chosen)
@@ -54,6 +54,8 @@ is(assigned "AAaa", "1: 3/4; 2: 4/4", "the same number for each")
 is(assigned "AAAa", "1: 4/1; 2: 4/1; 3: 4/1", "one helper's workers are divided")
 is(assigned("AAAa", 2), "1: 4/1; 2: 4/1; 3: 4/1", "  each has one at least")
 is(assigned "Abbb", "1: 2/4 3/4 4/4", "also on other hosts")
+is(assigned("Aaa", 8, true), "", "what has no other cores than a rank with a task is no helper")
+is(assigned("Aabb", 8, true), "1: 3/4 4/4", "helpers that share cores share workers")
 
 ---- compilers ------------------------------------------------------------------------------------------------------------
 
@@ -110,7 +112,7 @@ local function ask(body, compile, workers, waiting, seed)
     local results = r:map({"task"}, function(_, with)
       local helped <close> = helpers.use(r, with)
       return body(r)
-    end, {between = between, choose = function(offers) return chosen, helpers.assign(offers, chosen) end})
+    end, {between = between, compilers = function() return {workers = core.compile_state(), cores = tostring(r.rank)} end, choose = function(offers) return chosen, helpers.assign(offers, chosen) end})
     stop()
     return results[1].value or results[1].why
   end)
