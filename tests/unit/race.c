@@ -230,6 +230,82 @@ static void test_deaths(void)
 	pool_free(p);
 }
 
+/* What a job that only looks into the cache finds. */
+static struct pool_job *look(struct pool *p, const char *text, enum gpu_api api)
+{
+	char source[200];
+	struct compile_job job = job_of(text, source);
+	struct pool_job *j;
+
+	job.no_cache = false;
+	job.only_cached = true;
+	job.api = api;
+	pool_begin(p, &job, &j);
+	step_until_done(p, j);
+	return j;
+}
+
+/* What another process has compiled; here, every compilation of these sources is an error. */
+static void test_given(enum gpu_api api)
+{
+	static const char binary[] = "FAKESRC\nKERNEL(k, 128) given", log[] = "ptxas info    : Compiling entry function 'k' for 'sm_90a'\n"
+		"ptxas info    : Used 168 registers, used 1 barriers\n";
+	struct compile_given given = { NULL, log, binary, sizeof(binary) };
+	const struct compile_job *wanted;
+	struct pool_job *j;
+	const char *tool;
+	struct pool *p;
+
+	pool_new(&mem, 1, &p);
+	setenv("FAKE_NVRTC_ERROR", "given", 1);
+	j = look(p, "given", api);
+	wanted = pool_missing(j, &tool);
+	ok(wanted && strstr(wanted->source, "given") && result_of(j) == ERR_INPUT, "what is not in the cache is not compiled");
+	is_str(tool, api == GPU_HIP ? "hiprtc 13.0" : "nvrtc 13.0", "the compiler that would do it");
+
+	given.tool = "nvrtc 1.0";
+	pool_again(j, &given);
+	ok(!pool_done(j) && !pool_missing(j, &tool), "the job is begun again");
+	ok(step_until_done(p, j) && result_of(j) == ERR_INPUT && !pool_missing(j, &tool),
+		"with a binary of another compiler it is compiled");
+	pool_drop(j);
+
+	j = look(p, "given", api);
+	ok(pool_missing(j, &tool), "which the cache did not keep");
+	given.tool = tool;
+	pool_again(j, &given);
+	ok(step_until_done(p, j) && !result_of(j), "with a binary of this compiler it is not");
+	pool_drop(j);
+
+	j = look(p, "given", api);
+	ok(!pool_missing(j, &tool) && (api == GPU_HIP ? !result_of(j) : right(j, "given")), "that is now in the cache, with its log");
+	pool_drop(j);
+
+	j = look(p, "compiled", api);
+	pool_again(j, NULL);
+	ok(step_until_done(p, j) && !result_of(j), "without a binary the job is compiled");
+	pool_drop(j);
+	unsetenv("FAKE_NVRTC_ERROR");
+
+	j = look(p, "never", api);
+	pool_free(p);
+	pool_again(j, NULL);
+	ok(pool_done(j) && result_of(j), "when the pool has ended the job has failed");
+	pool_drop(j);
+}
+
+static void test_given_cuda(void)
+{
+	test_given(GPU_CUDA);
+}
+
+static void test_given_hip(void)
+{
+	use_fake("MILLRACE_LIBHIPRTC", "fake_hiprtc.so");
+	test_given(GPU_HIP);
+	unsetenv("MILLRACE_LIBHIPRTC");
+}
+
 static void test_endings(void)
 {
 	struct pool_job *j, *k;
@@ -517,7 +593,7 @@ static void test_faults(void)
 
 int main(int argc, char **argv)
 {
-	static void (*const tests[])(void) = { test_pool, test_awaiting, test_deaths, test_endings, test_orphans, test_jumps,
+	static void (*const tests[])(void) = { test_pool, test_awaiting, test_deaths, test_given_cuda, test_given_hip, test_endings, test_orphans, test_jumps,
 		test_race, test_lost, test_drift, test_buffers, test_faults };
 
 	use_fake("MILLRACE_LIBNVRTC", "fake_nvrtc.so");
