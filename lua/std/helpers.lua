@@ -284,12 +284,11 @@ function helpers.compile_wait(seconds)
   advance(math.min(seconds, STEP))
 end
 
--- How many kernels are compiled at the same time.
-function helpers.workers()
-  local n = core.compile_state()
-  if #team == 0 then return n end
-  for _, helper in ipairs(team) do n = n + helper.workers end
-  return math.min(n, MOST)
+-- How many kernels are compiled at the same time: by so many workers of this rank (all of them), and by these helpers (those of the task).
+function helpers.workers(own, list)
+  local n = own or core.compile_state()
+  for _, helper in ipairs(list or team) do n = math.min(n + helper.workers, math.max(n, MOST)) end
+  return n
 end
 
 local one_task = {__close = function()
@@ -297,7 +296,7 @@ local one_task = {__close = function()
   team = {}
 end}
 
--- Ask these helpers until the result is closed: what helpers.assign gives for this rank; nil: none.
+-- Ask these helpers until the result of this call, or of an earlier one, is closed: what helpers.assign gives for this rank; nil: none.
 function helpers.use(of, list)
   team, ranks = {}, of
   if list then of:heed("compiled", take) end

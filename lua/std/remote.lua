@@ -3,6 +3,7 @@
 --
 -- All ranks call mr.search with the same program. In addition to those of ranks.lua the messages are
 --
+--   helpers    to a rank that measures: which others compile for it
 --   measure    to a rank: an item of the queue;  incumbent  the item that others are raced against from now on;  drop  an item
 --   row        to rank 0: the row of an item
 --   bye        to rank 0, behind the end: there will be no further row
@@ -12,6 +13,7 @@
 
 local core = require "millrace.core"
 local farm_devices = require "millrace.farm_devices"
+local helpers = require "millrace.helpers"
 
 local remote = {}
 
@@ -143,13 +145,15 @@ function remote.begin(ranks, name, say)
     if m and (m.kind ~= "ready" or m.names ~= core.hash(name)) then
       core.raise(("farm: rank %d searches for something else: not all ranks run the same script"):format(from))
     elseif m then
-      ready, offers[from] = ready + 1, {host = m.host, offer = m.offer}
+      ready, offers[from] = ready + 1, {host = m.host, offer = m.offer, compilers = m.compilers}
     end
   end
   local chosen = farm_devices.choose(offers, say)
+  local given = helpers.assign(offers, chosen)
   for rank = 1, ranks.size - 1 do
     if chosen[rank] then
-      local s = setmetatable({group = g, rank = rank, holds = {}, capacity = offers[rank].offer.capacity}, server)
+      local s = setmetatable({group = g, rank = rank, holds = {}, capacity = helpers.workers(offers[rank].offer.capacity, given[rank])}, server)
+      if given[rank] then ranks:send(rank, {kind = "helpers", list = given[rank]}) end
       g.servers[#g.servers + 1], g.of_rank[rank], g.driver = s, s, offers[rank].offer.driver
     end
   end
@@ -192,15 +196,20 @@ function remote.work(ranks, name, bound, device, o)
   if m.kind ~= "begin" then core.raise(("farm: rank 0 begins with '%s'"):format(m.kind)) end
   local offer = o.measure ~= false and farm_devices.offer(ranks, device, m.host == ranks.host) or nil
   if offer then offer.capacity = math.max(core.compile_state(), 2) end
-  ranks:send(0, {kind = "ready", names = core.hash(name), host = ranks.host, offer = offer})
+  ranks:send(0, {kind = "ready", names = core.hash(name), host = ranks.host, offer = offer, compilers = helpers.compilers()})
+  local helped <close> = helpers.use(ranks)             -- by none until rank 0 names them
+  local between <const>, stop <const> = helpers.serve(ranks)
   local measuring, handles, incumbent = nil, {}, nil
   while true do
-    m = ranks:next(next(handles) and 0 or nil)
+    m = ranks:next(next(handles) and 0 or between())
     if m and m.kind == "end" then
       for _, h in pairs(handles) do h:drop() end
       if measuring then measuring:end_idle() end
+      stop()
       ranks:send(0, {kind = "bye"})
       return m.result
+    elseif m and m.kind == "helpers" then
+      helpers.use(ranks, m.list)
     elseif m and m.kind == "measure" then
       measuring = measuring or require "millrace.serve"(bound, device, {seed = o.seed})
       handles[m.item.id] = measuring:begin(item_of(m.item, bound))

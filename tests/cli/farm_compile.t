@@ -59,6 +59,14 @@ t_is '  find them, too' "$(<"$T/out")" "$found"
 t_is '  the one with the device has compiled none of them' "$(compiled 1)" 0
 t_ok '  but the one without' [ "$(compiled 2)" -ge 24 ]
 rm -rf "$T"/cache?
+cat >"$T/search.lua" <<'E2'
+local r = mr.search(mr.examples.rmsnorm{m = 64, n = 512}, "h200", {trials = 12, measure = true, farm = true})
+print(require "millrace.core".build(r.plan, false).smem, r.ended)
+E2
+t_cmd 'one search' 0 farm 3 "$T/search.lua"
+t_is '  finds the fastest, too' "$(<"$T/out") $(compiled 1)" $'6176\ttrials 0'
+
+rm -rf "$T"/cache?
 t_cmd 'more ranks without a device' 0 farm 5 "$T/tune.lua"
 t_is '  find them' "$(<"$T/out") $(compiled 1)" "$found 0"
 t_is '  and all compile some' "$(for rank in 2 3 4; do [ "$(compiled $rank)" -gt 0 ] && echo $rank; done)" $'2\n3\n4'
