@@ -45,9 +45,10 @@ static const char put_columns[] = "INSERT INTO measured (" COLUMNS ") VALUES (NU
 #define X(name, type) ", " #name
 /* Indices below PUT are those of enum store_query. A condition that always applies (hash = ?6) comes first, so
  * that an index is used. */
-enum { PUT = STORE_NEAR + 1, COUNT, PRUNE };
+enum { PUT = STORE_NEAR + 1, COUNT, PRUNE, LIST_OF_HASH };
 static const char *const sql[] = {
 	[STORE_LIST] = "SELECT " COLUMNS " FROM measured WHERE " CHOSEN " ORDER BY id DESC LIMIT ?10",
+	[LIST_OF_HASH] = "SELECT " COLUMNS " FROM measured WHERE hash = ?6 AND " CHOSEN " ORDER BY id DESC LIMIT ?10",
 	[STORE_BEST] = "SELECT " COLUMNS " FROM measured WHERE hash = ?6 AND " TIMED " AND " CHOSEN
 		" ORDER BY " FASTEST " LIMIT ?10",
 	[STORE_NEAR] = "SELECT " COLUMNS " FROM (SELECT *, row_number() OVER "
@@ -263,13 +264,13 @@ static enum err_code begin_statement(struct store *s, int which, const struct st
 	return OK;
 }
 
-enum err_code store_find(struct store *s, enum store_query which, const struct store_filter *f, struct err *e)
+enum err_code store_find(struct store *s, enum store_query query, const struct store_filter *f, struct err *e)
 {
+	int which = query == STORE_LIST && f->hash ? LIST_OF_HASH : (int)query, rc;
 	sqlite3_stmt *q;
 	bool again;
-	int rc;
 
-	TRY(begin_statement(s, (int)which, f, 0, &q, &rc, e));
+	TRY(begin_statement(s, which, f, 0, &q, &rc, e));
 	s->reading = rc ? NULL : q;
 	return conclude_call(s, rc, &again, e);
 }
