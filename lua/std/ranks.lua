@@ -12,7 +12,10 @@
 --   task     to a rank: do this one
 --   result   to rank 0: what it gave, or why it failed
 --   ask      to rank 0, within a task: call a function that rank 0 serves;  answer  to that
---   end      to all: all results
+--   results  to all: some of the results, in their order;  end  to all: those were all
+--
+-- A rank from which nothing has come for a long time is lost, as where a driver never returns: its task goes to another rank, and the
+-- first result counts.
 --
 -- Ranks other than 0 may send each other messages of other kinds, which a function that heeds them gets (ranks:heed). Nothing may depend on
 -- these: what nobody heeds, what belongs to another map, and what is no message is dropped.
@@ -22,15 +25,17 @@ local json = require "millrace.json"
 
 local WAIT <const> = 0.5                                -- seconds of a wait for a message
 local TRIES <const> = 2                                 -- of a task that failed, the second on another rank if there is one
+local SILENCE <const> = 3600                            -- seconds after which a rank is lost from which nothing has come
+local PART <const> = 1 << 20                            -- about how many bytes of results are one message
 
 local ranks = {}
 ranks.__index = ranks
 
 -- farm: what core.farm() gives, or anything with its methods. try: how a function is called that may fail, as core.try, which
--- coroutines cannot yield across.
-local function new(farm, try)
-  return setmetatable({farm = farm, try = try or core.try, rank = farm:rank(), size = farm:size(), host = farm:host(), maps = 0, asks = 0, served = {},
-    heeded = {}, kept = {}}, ranks)
+-- coroutines cannot yield across. clock: seconds, as core.clock.
+local function new(farm, try, clock)
+  return setmetatable({farm = farm, try = try or core.try, clock = clock or core.clock, rank = farm:rank(), size = farm:size(), host = farm:host(),
+    maps = 0, asks = 0, served = {}, lost = {}, heeded = {}, kept = {}}, ranks)
 end
 
 ---- messages -------------------------------------------------------------------------------------
@@ -72,6 +77,7 @@ end
 -- The same, of this map. Whoever sends one has waited for all that it was sent in the map before.
 local function arrival(self, seconds)
   local m, from = receive(self, seconds)
+  if m and self.lost[from] and math.type(m.map) and m.map < self.maps then return nil, from end        -- of a task that nobody waits for
   if m and m.map ~= self.maps then
     core.raise(("farm: rank %d is at another call than rank %d: not all ranks run the same script"):format(from, self.rank))
   end
@@ -106,9 +112,12 @@ local function answer(r, m, from)
   r:send(from, {kind = "answer", ask = m.ask, good = good, value = good and value or nil, why = not good and tostring(value) or nil})
 end
 
+local function is_end(m) return m and (m.kind == "results" or m.kind == "end") end
+
 -- Within a task: what f of rank 0 returns for the value. On rank 0 itself it is called here.
 function ranks:ask(name, value)
   if self.rank == 0 then return self.served[name](value, self.task, 0) end
+  if is_end(self.kept[1] and self.kept[1][1]) then core.raise "farm: rank 0 has gone on without this task" end
   self.asks = self.asks + 1
   self:send(0, {kind = "ask", ask = self.asks, name = name, value = value, task = self.task})
   while true do
@@ -116,6 +125,9 @@ function ranks:ask(name, value)
     if m and m.kind == "answer" and m.ask == self.asks then
       if not m.good then core.raise(m.why) end
       return m.value
+    elseif is_end(m) then
+      table.insert(self.kept, 1, {m, 0})
+      core.raise "farm: rank 0 has gone on without this task"
     elseif m then
       core.raise(("farm: rank 0 answers '%s' with '%s'"):format(name, m.kind))
     end
@@ -139,10 +151,13 @@ local function work(r, names, run, o)
   if m.kind ~= "begin" then core.raise(("farm: rank 0 begins with '%s'"):format(m.kind)) end
   r:send(0, {kind = "ready", names = core.hash(table.concat(names, "\n")), host = r.host, offer = o.offer and o.offer(m.host == r.host),
     compilers = o.compilers and o.compilers()})
+  local results = {}
   while true do
     m = r:next(o.between and o.between())
-    if m and m.kind == "end" then return m.results end
-    if m and m.kind == "task" then
+    if m and m.kind == "end" then return results end
+    if m and m.kind == "results" then
+      table.move(m.list, 1, #m.list, #results + 1, results)
+    elseif m and m.kind == "task" then
       r:send(0, {kind = "result", task = m.task, result = attempt(r, run, m.task, m.with)})
     elseif m then
       core.raise(("farm: a message '%s' of rank 0 between two tasks"):format(m.kind))
@@ -152,78 +167,148 @@ end
 
 ---- handing out tasks ----------------------------------------------------------------------------------
 
--- State of a map on rank 0: tasks that are waiting, how often each was tried and by which rank last; what each rank does.
+-- State of a map on rank 0: tasks that are waiting, from the first on; how often each has failed, and the rank that had it last; ranks that
+-- wait for a task, what others do, and when each was heard last; how many ranks are not ready, and how many do tasks and are not lost.
 local function new_state(r, names)
-  local s = {waiting = {}, tries = {}, last = {}, results = {}, done = 0, idle = {}, doing = {}, ready = 0, offers = {}, with = {}}
-  for i in ipairs(names) do s.waiting[i], s.tries[i] = i, 0 end
+  local now = r.clock()
+  local s = {waiting = {}, first = 1, failures = {}, last = {}, results = {}, done = 0, idle = {}, doing = {}, heard = {}, offers = {},
+    names = core.hash(table.concat(names, "\n")), missing = 0, workers = 0, looked = now, with = {}}
+  for i in ipairs(names) do s.waiting[i], s.failures[i] = i, 0 end
+  for rank = 1, r.size - 1 do
+    s.heard[rank] = now
+    if not r.lost[rank] then s.missing = s.missing + 1 end
+  end
   return s
 end
 
--- The next task for a rank: not one that has failed there, unless no other rank could take it.
-local function next_task(r, s, rank)
-  for k, task in ipairs(s.waiting) do
-    if s.last[task] ~= rank or r.workers < 2 then return table.remove(s.waiting, k) end
-  end
-end
-
-local function hand_out(r, s)
-  for rank = 1, r.size - 1 do
-    local task = s.idle[rank] and next_task(r, s, rank)
-    if task then
-      s.idle[rank], s.doing[rank] = nil, task
-      s.tries[task], s.last[task] = s.tries[task] + 1, rank
-      r:send(rank, {kind = "task", task = task, with = s.with[rank]})
+-- The next task for a rank: not one that it had before, unless no other rank could take it.
+local function next_task(s, rank)
+  for k = s.first, #s.waiting do
+    local task = s.waiting[k]
+    if s.last[task] ~= rank or s.workers < 2 then
+      if k > s.first then table.remove(s.waiting, k) else s.waiting[k], s.first = false, k + 1 end
+      if not s.results[task] then return task end
+      return next_task(s, rank)                         -- a rank that was lost has done it
     end
   end
 end
 
-local function count_result(r, s, m, from, names, o)
-  local task, x = m.task, m.result
-  if s.doing[from] ~= task then core.raise(("farm: rank %d answers for a task that it was not given"):format(from)) end
-  s.doing[from], s.idle[from] = nil, true
-  if not x.good and s.tries[task] < TRIES then
-    table.insert(s.waiting, task)
-    if o.report then o.report(task, from, x, "again") end
-    return
+local function hand_out(r, s)
+  local k = 1
+  while s.idle[k] and s.first <= #s.waiting do
+    local rank = s.idle[k]
+    local task = next_task(s, rank)
+    if task then
+      table.remove(s.idle, k)
+      s.doing[rank], s.last[task], s.heard[rank] = task, rank, r.clock()
+      r:send(rank, {kind = "task", task = task, with = s.with[rank]})
+    else
+      k = k + 1
+    end
   end
-  s.results[task], s.done = x, s.done + 1
-  if o.report then o.report(task, from, x, s.done) end
 end
 
-local function welcome(r, s, m, from, names)
-  if m.names ~= core.hash(table.concat(names, "\n")) then
+-- What a try of a task gave. The first result counts.
+local function conclude(s, task, rank, x, o)
+  if s.results[task] then return end
+  if not x.good then
+    s.failures[task] = s.failures[task] + 1
+    if s.failures[task] < TRIES then
+      table.insert(s.waiting, task)
+      if o.report then o.report(task, rank, x, "again") end
+      return
+    end
+  end
+  s.results[task], s.done = x, s.done + 1
+  if o.report then o.report(task, rank, x, s.done) end
+end
+
+local function count_result(r, s, m, from, o)
+  if s.doing[from] ~= m.task then core.raise(("farm: rank %d answers for a task that it was not given"):format(from)) end
+  s.doing[from] = nil
+  table.insert(s.idle, from)
+  local late = r.lost[from]
+  if late then r.lost[from], s.workers = nil, s.workers + 1 end
+  if m.result.good or not late then conclude(s, m.task, from, m.result, o) end      -- a late one has failed already
+end
+
+local function welcome(r, s, m, from)
+  if m.names ~= s.names then
     core.raise(("farm: rank %d on %s has another list of tasks: not all ranks run the same script, or they have other devices; "
       .. "name the device"):format(from, tostring(m.host)))
   end
-  s.ready, s.offers[from] = s.ready + 1, {host = m.host, offer = m.offer, compilers = m.compilers}
+  if r.lost[from] then r.lost[from] = nil else s.missing = s.missing - 1 end
+  s.offers[from] = {host = m.host, offer = m.offer, compilers = m.compilers}
+end
+
+-- Ranks that are lost, looked for now and then: their tasks go to others, and no rank waits until they are ready.
+local function look_for_lost(r, s, o)
+  local now = r.clock()
+  if now - s.looked < WAIT then return end
+  s.looked = now
+  local limit = o.silence or SILENCE
+  for rank = 1, r.size - 1 do
+    local task = s.doing[rank]
+    if not r.lost[rank] and now - s.heard[rank] > limit and (task or not s.offers[rank]) then
+      r.lost[rank] = true
+      if task then
+        s.workers = s.workers - 1
+        local why = ("nothing has come from rank %d on %s for %g s"):format(rank, s.offers[rank].host, limit)
+        conclude(s, task, rank, {good = false, why = why}, o)
+      else
+        s.missing = s.missing - 1
+      end
+    end
+  end
+end
+
+-- All ranks are ready that are not lost: choose who does tasks.
+local function begin(r, s, o)
+  local chosen, with = s.offers, nil
+  if o.choose then chosen, with = o.choose(s.offers) end
+  for rank = 1, r.size - 1 do if chosen[rank] then table.insert(s.idle, rank) end end
+  s.begun, s.workers, s.with = true, #s.idle, with or {}
+  if s.workers == 0 and s.first <= #s.waiting then core.raise "farm: there is no rank that does tasks" end
+end
+
+-- Send all results to all ranks: each is made a text once, and a message has some of them.
+local function send_results(r, s)
+  local texts, bytes = {}, 0
+  local function flush()
+    local text = ('{"kind": "results", "list": [%s], "map": %d}'):format(table.concat(texts, ", "), r.maps)
+    for rank = 1, r.size - 1 do r.farm:send(rank, text) end
+    texts, bytes = {}, 0
+  end
+  for i, x in ipairs(s.results) do
+    texts[#texts + 1] = json.line(x)
+    bytes = bytes + #texts[#texts]
+    if bytes > PART or i == #s.results then flush() end
+  end
+  for rank = 1, r.size - 1 do r:send(rank, {kind = "end"}) end
 end
 
 -- Rank 0: hand out the tasks once all ranks are ready.
 local function coordinate(r, names, o)
   local s = new_state(r, names)
   for rank = 1, r.size - 1 do r:send(rank, {kind = "begin", host = r.host}) end
-  while s.done < #names or s.ready < r.size - 1 do
+  while not s.begun or s.done < #names do
     local m, from = r:next()
+    if m then s.heard[from] = r.clock() end
     if m and m.kind == "ready" then
-      welcome(r, s, m, from, names)
-      if s.ready == r.size - 1 then
-        if o.choose then s.idle, s.with = o.choose(s.offers) end
-        s.with = s.with or {}
-        if not o.choose then for rank = 1, r.size - 1 do s.idle[rank] = true end end
-        r.workers = 0
-        for _ in pairs(s.idle) do r.workers = r.workers + 1 end
-      end
+      welcome(r, s, m, from)
     elseif m and m.kind == "result" then
-      count_result(r, s, m, from, names, o)
+      count_result(r, s, m, from, o)
     elseif m and m.kind == "ask" then
       answer(r, m, from)
     elseif m then
       core.raise(("farm: rank %d sent '%s' to rank 0"):format(from, m.kind))
     end
-    if s.ready == r.size - 1 then hand_out(r, s) end
+    look_for_lost(r, s, o)
+    if not s.begun and s.missing == 0 then begin(r, s, o) end
+    if s.begun then hand_out(r, s) end
     if o.watch then o.watch(s) end
   end
-  for rank = 1, r.size - 1 do r:send(rank, {kind = "end", results = json.list(s.results)}) end
+  send_results(r, s)
   return s.results
 end
 
@@ -237,15 +322,19 @@ local function alone(r, names, run, o)
   return results
 end
 
--- r:map(names, run[, {offer=, compilers=, choose=, between=, report=, watch=}]) -> results, a list of {good=true, value=} and {good=false, why=}, on all ranks
+-- r:map(names, run[, {offer=, compilers=, choose=, between=, report=, watch=, silence=}]) -> results, a list of {good=true, value=} and
+-- {good=false, why=}, on all ranks
 --
 -- names: what each task is called; the same on all ranks. run(i, with) does task i and returns a plain value. A task that fails is done again
 -- once, on another rank if there is one. offer(with_rank_0): what a rank has, which rank 0 knows before it hands out tasks; with_rank_0: is
--- it on the host of rank 0? choose(offers): which ranks get tasks, {[rank]=true}, by what they offer, {host=, offer=, compilers=} by rank, the last what compilers() returns there;
--- and what each of these is sent with a task, {[rank]=with}, unless nil. between(), on ranks that wait for a task: called before each wait for a
+-- it on the host of rank 0? choose(offers): which ranks get tasks, {[rank]=true}, by what they offer, {host=, offer=, compilers=} by rank, the
+-- last what compilers() returns there; and what each of these is sent with a task, {[rank]=with}, unless nil. between(), on ranks that wait for a task: called before each wait for a
 -- message, returns for how many seconds (nil: WAIT).
 -- report(task, rank, result, n), on rank 0: a result, the n-th; n "again": of a task that is done once more. watch(state), there: now and
 -- then, with the offers and the tasks that ranks do, {offers=, doing=}, by rank.
+-- silence: seconds, more than a task takes between two messages (3600): a rank that has a task and sends nothing for so long is lost. Its
+-- task has failed there, and it gets no other one until it answers; if that is with the first result of the task, it counts. A task that
+-- is lost twice has failed.
 function ranks:map(names, run, o)
   o = o or {}
   self.maps = self.maps + 1

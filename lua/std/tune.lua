@@ -160,6 +160,7 @@ local function tune(list, given)
       progress:count(rank, "rows")
     end,
     watch = function(state) progress:step(state) end,
+    silence = 3600 + 4 * (o.seconds or 0),              -- a search in the model sends nothing
   })
   progress:finish()
   stop()
