@@ -2,6 +2,7 @@
 
 local core = require "millrace.core"
 local columns = require "millrace.columns"
+local helpers = require "millrace.helpers"
 
 local EVERY <const> = 30                                -- seconds between two tables
 
@@ -16,17 +17,18 @@ local function new(names, clock, out)
     began = now, due = now + EVERY, counts = {rows = {}, measured = {}}}, progress)
 end
 
--- The table, of a state of ranks.lua: its ranks' offers, and the task that each does. Rates are means since the beginning.
+-- The table, of a state of ranks.lua: its ranks' offers, the task that each does, and for whom others compile. Rates are means since the beginning.
 function progress:text(state)
   local minutes = math.max(self.clock() - self.began, 1e-9) / 60
   local cells, ranks = {{"rank", "host", "device", "rows", "measured", "a minute", ""}}, {}
   for rank in pairs(state.offers) do ranks[#ranks + 1] = rank end
   table.sort(ranks)
+  local helped = helpers.helped(state.with or {})
   for _, rank in ipairs(ranks) do
     local x, n = state.offers[rank], self.counts.measured[rank] or 0
     local task = state.doing[rank]
     cells[#cells + 1] = {tostring(rank), x.host, x.offer and x.offer.name or "none", tostring(self.counts.rows[rank] or 0), tostring(n),
-      ("%.1f"):format(n / minutes), task and self.names[task] or ""}
+      ("%.1f"):format(n / minutes), task and self.names[task] or helped[rank] and "compiles for " .. helped[rank] or ""}
   end
   return table.concat(columns(cells, function(i) return i == 1 or i > 3 and i < 7 end), "\n") .. "\n"
 end

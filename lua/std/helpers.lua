@@ -86,6 +86,17 @@ function helpers.assign(offers, chosen)
   return given
 end
 
+-- For whom each helper compiles, as text by rank, of what helpers.assign gives.
+function helpers.helped(given)
+  local list, askers = {}, {}
+  for asker in pairs(given) do askers[#askers + 1] = asker end
+  table.sort(askers)
+  for _, asker in ipairs(askers) do
+    for _, x in ipairs(given[asker]) do list[x.rank] = (list[x.rank] and list[x.rank] .. ", " or "rank ") .. asker end
+  end
+  return list
+end
+
 ---- a rank that compiles for others ----------------------------------------------------------------------
 
 local kinds = {id = "integer", api = "string", name = "string", source = "string", arch = "string", fast_math = "boolean", options = "table",

@@ -90,13 +90,16 @@ function ranks:next(seconds)
   return arrival(self, seconds or WAIT)
 end
 
--- Heed the messages that have come, and keep others for next; wait for the first one, for no longer than so many seconds.
+-- Heed the messages that have come, and keep others for next; wait for the first one, for no longer than so many seconds. What is behind the
+-- end belongs to another map, and stays where it is.
 function ranks:poll(seconds)
+  local last = self.kept[#self.kept]
+  if last and last[1].kind == "end" then return end
   repeat
     local m, from = arrival(self, seconds)
     if m then table.insert(self.kept, {m, from}) end
     seconds = 0
-  until not from
+  until not from or m and m.kind == "end"
 end
 
 ---- calls of rank 0 --------------------------------------------------------------------------------
@@ -328,10 +331,10 @@ end
 -- names: what each task is called; the same on all ranks. run(i, with) does task i and returns a plain value. A task that fails is done again
 -- once, on another rank if there is one. offer(with_rank_0): what a rank has, which rank 0 knows before it hands out tasks; with_rank_0: is
 -- it on the host of rank 0? choose(offers): which ranks get tasks, {[rank]=true}, by what they offer, {host=, offer=, compilers=} by rank, the
--- last what compilers() returns there; and what each of these is sent with a task, {[rank]=with}, unless nil. between(), on ranks that wait for a task: called before each wait for a
--- message, returns for how many seconds (nil: WAIT).
+-- last what compilers() returns there; and what each of these is sent with a task, {[rank]=with}, unless nil. between(), on ranks that wait
+-- for a task: called before each wait for a message, returns for how many seconds (nil: WAIT).
 -- report(task, rank, result, n), on rank 0: a result, the n-th; n "again": of a task that is done once more. watch(state), there: now and
--- then, with the offers and the tasks that ranks do, {offers=, doing=}, by rank.
+-- then, with the offers and the tasks that ranks do, {offers=, doing=, with=}, by rank.
 -- silence: seconds, more than a task takes between two messages (3600): a rank that has a task and sends nothing for so long is lost. Its
 -- task has failed there, and it gets no other one until it answers; if that is with the first result of the task, it counts. A task that
 -- is lost twice has failed.

@@ -57,6 +57,9 @@ is(assigned "Abbb", "1: 2/4 3/4 4/4", "also on other hosts")
 is(assigned("Aaa", 8, true), "", "what has no other cores than a rank with a task is no helper")
 is(assigned("Aabb", 8, true), "1: 3/4 4/4", "helpers that share cores share workers")
 
+local helped = helpers.helped{[2] = {{rank = 3}, {rank = 4}}, [1] = {{rank = 4}}}
+is(helped[3] .. "; " .. helped[4] .. "; " .. tostring(helped[1]), "rank 2; rank 1, 2; nil", "for whom a rank compiles")
+
 ---- compilers ------------------------------------------------------------------------------------------------------------
 
 local real = {}

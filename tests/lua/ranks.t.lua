@@ -217,14 +217,22 @@ values = play(3, 7, function(farm)
   local r = new_ranks(farm)
   if r.rank == 0 then
     for x = 1, 3 do r:send(1, {kind = "go", x = x}) end
+    r:send(1, {kind = "end"})
+    r.maps = 1
+    r:send(1, {kind = "begin"})
     return "sent"
   end
   if r.rank == 2 then return r:send(1, {kind = "hint"}) end
   local seen, text = 0, ""
   r:heed("hint", function() seen = seen + 1 end)
-  while seen == 0 or #r.kept < 3 do r:poll(1) end
+  while seen == 0 or #r.kept < 4 do r:poll(1) end
+  for _ = 1, 9 do r:poll(1) end
   for _ = 1, 3 do text = text .. r:next().x end
-  return text
+  text = text .. " " .. r:next().kind
+  r.maps = 1
+  local m
+  repeat m = r:next() until m
+  return text .. " " .. m.kind
 end)
-is(values[1], "123", "messages of rank 0 stay there for next")
+is(values[1], "123 end begin", "messages of rank 0 stay there for next, up to the end of the map")
 tap.done_testing()
