@@ -51,27 +51,27 @@ static int store_l(lua_State *L)
 
 /* ---- writing rows ---- */
 
-/* The value of a column in the table at 2. A text stays on the stack. */
-static struct store_value check_value(lua_State *L, const struct store_column_info *c)
+/* The value of a column in the table at idx. A text stays on the stack. */
+static struct store_value check_value(lua_State *L, int idx, const struct store_column_info *c)
 {
 	struct store_value v = { 0 };
 	bool yes = false;
 
 	switch (c->type) {
 	case STORE_TEXT:
-		v.set = option_push(L, 2, "put", c->name, LUA_TSTRING);
+		v.set = option_push(L, idx, "put", c->name, LUA_TSTRING);
 		if (v.set)
 			v.text = lua_tolstring(L, -1, &v.len);
 		break;
 	case STORE_REAL:
-		v.set = option_real(L, 2, "put", c->name, &v.real);
+		v.set = option_real(L, idx, "put", c->name, &v.real);
 		break;
 	case STORE_INTEGER:
-		v.set = option_integer(L, 2, "put", c->name, INT64_MIN, INT64_MAX, &v.integer);
+		v.set = option_integer(L, idx, "put", c->name, INT64_MIN, INT64_MAX, &v.integer);
 		break;
 	case STORE_FLAG:
-		option_bool(L, 2, "put", c->name, &yes);
-		v.set = lua_getfield(L, 2, c->name) != LUA_TNIL;
+		option_bool(L, idx, "put", c->name, &yes);
+		v.set = lua_getfield(L, idx, c->name) != LUA_TNIL;
 		lua_pop(L, 1);
 		v.integer = yes;
 		break;
@@ -79,23 +79,53 @@ static struct store_value check_value(lua_State *L, const struct store_column_in
 	return v;
 }
 
+/* The row in the table at idx. Its texts stay on the stack. */
+static struct store_row check_row(lua_State *L, int idx)
+{
+	const char *names[STORE_COLUMN_COUNT];
+	struct store_row row = { 0 };
+
+	for (int i = 0; i < STORE_COLUMN_COUNT; i++)
+		names[i] = store_columns[i].name;
+	luaL_checktype(L, idx, LUA_TTABLE);
+	luaL_checkstack(L, STORE_COLUMN_COUNT + LUA_MINSTACK, "row");
+	options_check(L, idx, "put", names, STORE_COLUMN_COUNT);
+	for (int i = 0; i < STORE_COLUMN_COUNT; i++)
+		row.at[i] = check_value(L, idx, &store_columns[i]);
+	return row;
+}
+
 /* core.store_put(store, {column=, ...}) -> true, or nil and a message */
 static int store_put_l(lua_State *L)
 {
 	struct store *s = check_store(L, 1, "put");
-	const char *names[STORE_COLUMN_COUNT];
-	struct store_row row = { 0 };
+	struct store_row row = check_row(L, 2);
 	struct err e;
 
-	for (int i = 0; i < STORE_COLUMN_COUNT; i++)
-		names[i] = store_columns[i].name;
-	luaL_checktype(L, 2, LUA_TTABLE);
-	luaL_checkstack(L, STORE_COLUMN_COUNT + LUA_MINSTACK, "row");
-	options_check(L, 2, "put", names, STORE_COLUMN_COUNT);
-	for (int i = 0; i < STORE_COLUMN_COUNT; i++)
-		row.at[i] = check_value(L, &store_columns[i]);
 	enter(L);
 	if (store_put(s, &row, &e))
+		return refused(L, &e);
+	lua_pushboolean(L, true);
+	return 1;
+}
+
+/* core.store_put_rows(store, {{column=, ...}, ...}): all or none -> true, or nil and a message */
+static int store_put_rows_l(lua_State *L)
+{
+	struct store *s = check_store(L, 1, "put");
+	struct store_row *rows;
+	struct err e;
+	int n;
+
+	luaL_checktype(L, 2, LUA_TTABLE);
+	n = (int)lua_rawlen(L, 2);
+	rows = lua_newuserdatauv(L, n * sizeof(*rows) + 1, 0);
+	for (int i = 0; i < n; i++) {
+		lua_rawgeti(L, 2, i + 1);
+		rows[i] = check_row(L, lua_gettop(L));	/* at most all of Lua's stack, which is checked */
+	}
+	enter(L);
+	if (n && store_put_rows(s, rows, n, &e))
 		return refused(L, &e);
 	lua_pushboolean(L, true);
 	return 1;
@@ -288,7 +318,7 @@ void lua_open_store(lua_State *L)
 	static const luaL_Reg meta[] = { { "__gc", store_gc_l }, { NULL, NULL } };
 	static const luaL_Reg reading[] = { { "__close", reading_end_l }, { NULL, NULL } };
 	static const luaL_Reg functions[] = {
-		{ "store", store_l }, { "store_put", store_put_l }, { "store_find", store_find_l },
+		{ "store", store_l }, { "store_put", store_put_l }, { "store_put_rows", store_put_rows_l }, { "store_find", store_find_l },
 		{ "store_count", store_count_l }, { "store_prune", store_prune_l },
 		{ "store_notice", store_notice_l }, { "store_columns", store_columns_l },
 		{ "hash", hash_l }, { "identity", identity_l }, { NULL, NULL } };

@@ -26,6 +26,7 @@ local json = require "millrace.json"
 local WAIT <const> = 0.5                                -- seconds of a wait for a message
 local TRIES <const> = 2                                 -- of a task that failed, the second on another rank if there is one
 local SILENCE <const> = 3600                            -- seconds after which a rank is lost from which nothing has come
+local TOGETHER <const> = 64                             -- the most questions that are answered together
 local PART <const> = 1 << 20                            -- about how many bytes of results are one message
 
 local ranks = {}
@@ -35,7 +36,7 @@ ranks.__index = ranks
 -- coroutines cannot yield across. clock: seconds, as core.clock.
 local function new(farm, try, clock)
   return setmetatable({farm = farm, try = try or core.try, clock = clock or core.clock, rank = farm:rank(), size = farm:size(), host = farm:host(),
-    maps = 0, asks = 0, served = {}, lost = {}, heeded = {}, kept = {}}, ranks)
+    maps = 0, asks = 0, served = {}, together = {}, lost = {}, heeded = {}, kept = {}}, ranks)
 end
 
 ---- messages -------------------------------------------------------------------------------------
@@ -106,13 +107,47 @@ end
 
 -- On rank 0: let tasks on other ranks call f(value, task, rank) by this name. It takes and returns plain values; an error of it is one of
 -- the task.
-function ranks:serve(name, f) self.served[name] = f end
+function ranks:serve(name, f) self.served[name], self.together[name] = f, nil end
+
+-- The same with a function of a list of what ranks ask at the same time, {value=, task=, rank=}, that returns a list of the values: for what
+-- takes long, but not longer for many, as to wait for a disk. If it fails it is called again for each of them.
+function ranks:serve_together(name, f)
+  self.together[name] = f
+  self.served[name] = function(value, task, rank) return f{{value = value, task = task, rank = rank}}[1] end
+end
+
+local function send_answer(r, m, from, good, value)
+  r:send(from, {kind = "answer", ask = m.ask, good = good, value = good and value or nil, why = not good and tostring(value) or nil})
+end
 
 local function answer(r, m, from)
   local f = r.served[m.name]
   if not f then core.raise(("farm: rank %d asks for '%s', which rank 0 does not serve"):format(from, tostring(m.name))) end
-  local good, value = r.try(f, m.value, m.task, from)
-  r:send(from, {kind = "answer", ask = m.ask, good = good, value = good and value or nil, why = not good and tostring(value) or nil})
+  send_answer(r, m, from, r.try(f, m.value, m.task, from))
+end
+
+-- Answer what was asked at the same time, a list of {message=, value=, task=, rank=}, all for one name.
+local function answer_together(r, asked)
+  local good, values = r.try(r.together[asked[1].message.name], asked)
+  for i, x in ipairs(asked) do
+    if good then send_answer(r, x.message, x.rank, true, values[i]) else answer(r, x.message, x.rank) end
+  end
+end
+
+-- An ask that was received: answered now, or kept in `asked`, by name, for those that come with it.
+local function take_ask(r, m, from, asked)
+  if not r.together[m.name] then return answer(r, m, from) end
+  local list = asked[m.name] or {}
+  list[#list + 1] = {message = m, value = m.value, task = m.task, rank = from}
+  asked[m.name] = #list < TOGETHER and list or nil
+  if #list == TOGETHER then answer_together(r, list) end
+end
+
+local function answer_all(r, asked)
+  for name, list in pairs(asked) do
+    asked[name] = nil
+    answer_together(r, list)
+  end
 end
 
 local function is_end(m) return m and (m.kind == "results" or m.kind == "end") end
@@ -292,17 +327,17 @@ end
 
 -- Rank 0: hand out the tasks once all ranks are ready.
 local function coordinate(r, names, o)
-  local s = new_state(r, names)
+  local s, asked = new_state(r, names), {}
   for rank = 1, r.size - 1 do r:send(rank, {kind = "begin", host = r.host}) end
   while not s.begun or s.done < #names do
-    local m, from = r:next()
-    if m then s.heard[from] = r.clock() end
+    local m, from = r:next(next(asked) and 0)
+    if m then s.heard[from] = r.clock() else answer_all(r, asked) end
     if m and m.kind == "ready" then
       welcome(r, s, m, from)
     elseif m and m.kind == "result" then
       count_result(r, s, m, from, o)
     elseif m and m.kind == "ask" then
-      answer(r, m, from)
+      take_ask(r, m, from, asked)
     elseif m then
       core.raise(("farm: rank %d sent '%s' to rank 0"):format(from, m.kind))
     end
@@ -311,6 +346,7 @@ local function coordinate(r, names, o)
     if s.begun then hand_out(r, s) end
     if o.watch then o.watch(s) end
   end
+  answer_all(r, asked)
   send_results(r, s)
   return s.results
 end

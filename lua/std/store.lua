@@ -253,11 +253,16 @@ local function share(ranks, hashes, written)
     if not rows then report(message) end
     return rows or {}
   end)
-  ranks:serve("store row", function(row, _, rank)
-    local good, message = call(core.store_put, row)
+  ranks:serve_together("store row", function(asked)
+    local rows, answers = {}, {}
+    for i, x in ipairs(asked) do rows[i] = x.value end
+    local good, message = call(core.store_put_rows, rows)
     if not good then report(message) end
-    if good then written(rank, row) end
-    return {good = good, message = message}
+    for i, x in ipairs(asked) do
+      if good then written(x.rank, x.value) end
+      answers[i] = {good = good, message = message}
+    end
+    return answers
   end)
 end
 

@@ -232,12 +232,35 @@ static int put_once(struct store *s, const struct store_row *row)
 	for (int i = 0; i < STORE_COLUMN_COUNT && !rc; i++)
 		rc = bind_value(q, i + 1, store_columns[i].type, &row->at[i]);
 	if (!rc)
-		rc = sqlite3_step(q);	/* a transaction of its own */
+		rc = sqlite3_step(q);	/* a transaction of its own, unless one has begun */
 	sqlite3_reset(q);
 	return rc;
 }
 
+static int put_all_once(struct store *s, const struct store_row *rows, int n)
+{
+	int rc;
+
+	if (n == 1)
+		return put_once(s, rows);
+	rc = sqlite3_exec(s->file.db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+	if (rc)
+		return rc;
+	for (int i = 0; i < n && (rc == SQLITE_OK || rc == SQLITE_DONE); i++)
+		rc = put_once(s, &rows[i]);
+	if (rc == SQLITE_OK || rc == SQLITE_DONE)
+		rc = sqlite3_exec(s->file.db, "COMMIT", NULL, NULL, NULL);
+	if (rc)
+		sqlite3_exec(s->file.db, "ROLLBACK", NULL, NULL, NULL);	/* SQLite may have done so */
+	return rc;
+}
+
 enum err_code store_put(struct store *s, const struct store_row *row, struct err *e)
+{
+	return store_put_rows(s, row, 1, e);
+}
+
+enum err_code store_put_rows(struct store *s, const struct store_row *rows, int n, struct err *e)
 {
 	bool again = true;
 
@@ -245,7 +268,7 @@ enum err_code store_put(struct store *s, const struct store_row *row, struct err
 		TRY(open_for_call(s, true, e));
 		if (!s->file.db)
 			return OK;
-		TRY(conclude_call(s, put_once(s, row), &again, e));
+		TRY(conclude_call(s, put_all_once(s, rows, n), &again, e));
 	}
 	return OK;
 }

@@ -3,7 +3,7 @@
  * A row is one candidate: program, sizes and device, the plan as a script, the predicted and the
  * measured time, and whether the result was right. Rows are added, and removed only by store_prune.
  *
- * When store_put returns OK, the row is on the disk. Several processes may use one file at once. A store that is
+ * When store_put or store_put_rows returns OK, the rows are on the disk. Several processes may use one file at once. A store that is
  * damaged, or too old to be upgraded, is renamed, and a new one is begun; a file of a newer Millrace or of another
  * program, or that is no SQLite database, is an error and stays unchanged. Every call looks whether the file exists; the first row creates it.
  *
@@ -74,6 +74,8 @@ const char *store_path(const struct store *s);
 const char *store_notice(struct store *s);
 
 NODISCARD enum err_code store_put(struct store *s, const struct store_row *row, struct err *e);
+/* All of n rows, or none: the disk is waited for once. */
+NODISCARD enum err_code store_put_rows(struct store *s, const struct store_row *rows, int n, struct err *e);
 
 /* store_find begins a query; store_next reads a row, until *more is false. Any other call on the store
  * ends the query and changes store_generation. Call store_end unless all rows are read. The texts of a

@@ -149,6 +149,34 @@ local alone = play(1, 1, function(farm)
 end)
 is(alone[0], "21 42 63", "in one process, too")
 
+-- What is asked at the same time is answered together; and each alone, if that fails.
+local most, calls = 0, 0
+values = play(9, 7, function(farm)
+  local r = new_ranks(farm)
+  r:serve_together("double", function(asked)
+    local out = {}
+    most, calls = math.max(most, #asked), calls + 1
+    for k, x in ipairs(asked) do
+      if x.value == 5 then error("not 5", 0) end
+      out[k] = {double = 2 * x.value, of = x.task, by = x.rank}
+    end
+    return out
+  end)
+  return text_of(r:map(names(40), function(i)
+    local x = r:ask("double", i)
+    return x.double == 2 * i and x.of == i and x.by == r.rank and "yes" or "no"
+  end))
+end)
+is(all_of(values, 9), ("yes "):rep(4) .. "(" .. (all_of(values, 9):match "%((.-)%)" or "") .. ")" .. (" yes"):rep(35), "each is answered, and one with its error")
+ok(all_of(values, 9):find("not 5", 1, true), "  which it is")
+ok(most > 1 and calls < 48, ("  %d calls, of %d at most"):format(calls, most))
+values = play(1, 1, function(farm)
+  local r = new_ranks(farm)
+  r:serve_together("double", function(asked) return {2 * asked[1].value} end)
+  return text_of(r:map(names(2), function(i) return r:ask("double", i) end))
+end)
+is(values[0], "2 4", "  in one process, too")
+
 -- Ranks that do not run the same script.
 -- The first error; others then wait until they are ended.
 local function first_error(size, body)

@@ -34,6 +34,7 @@ for line in io.lines(dir .. "searched-h200.jsonl") do scripts[#scripts + 1] = js
 
 local EACH <const> = 20                                 -- rows of a program in the store, the last of them its answer
 local FAMILIES <const> = 20
+local MANY <const> = 32                                 -- rows that are written together
 
 local function hash(text) return core.hash(text) end
 
@@ -51,24 +52,35 @@ local queries = {
   {"near", function(task) return {family = hash("family " .. task % FAMILIES), device = "h200", kind = "searched"} end},
 }
 
--- Seconds of each function of the store, by name; of put the median, as other programs use the disk, too. MILLRACE_STORE is a new file.
+local function median(list)
+  table.sort(list)
+  return list[(#list + 1) // 2]
+end
+
+local function seconds(f, ...)
+  local began = core.clock()
+  local good, why = f(...)
+  if not good then error(why, 0) end
+  return core.clock() - began
+end
+
+-- Seconds of each function of the store, by name; medians, as other programs use the disk, too; put: of a row that is written, more: of
+-- each further row that is written together with it. MILLRACE_STORE is a new file.
 local function measure_store()
   local file, times, put = core.store(), {}, {}
-  for i = 1, o.stored do
-    local row, began = store_row(i // EACH, i), core.clock()
-    local good, why = core.store_put(file, row)
-    if not good then error(why, 0) end
-    put[i] = core.clock() - began
+  local together = {}
+  for i = 1, o.stored, 1 + MANY do
+    local rows = {}
+    for k = 0, MANY do rows[k] = store_row((i + k) // EACH, i + k) end
+    put[#put + 1] = seconds(core.store_put_rows, file, {rows[0]})
+    together[#together + 1] = seconds(core.store_put_rows, file, rows)
   end
-  table.sort(put)
-  times.put = o.put or put[(#put + 1) // 2]
+  times.put = o.put or median(put)
+  times.more = math.max(median(together) - median(put), 0) / (MANY - 1)
   for _, q in ipairs(queries) do
-    local began, n = core.clock(), 50
-    for i = 1, n do
-      local good, why = core.store_find(file, q[1], q[2](i), function() end)
-      if not good then error(why, 0) end
-    end
-    times[q[1]] = (core.clock() - began) / n
+    local took = {}
+    for i = 1, 50 do took[i] = seconds(core.store_find, file, q[1], q[2](i), function() end) end
+    times[q[1]] = median(took)
   end
   return times
 end
@@ -132,9 +144,11 @@ local function run(workers, times)
         farm:spend(times[x.query])
         return x.query == "near" and near or {}
       end)
-      ranks:serve("store row", function()
-        farm:spend(times.put)
-        return {good = true}
+      ranks:serve_together("store row", function(asked)
+        local answers = {}
+        farm:spend(times.put + (#asked - 1) * times.more)
+        for i = 1, #asked do answers[i] = {good = true} end
+        return answers
       end)
       local results = ranks:map(names, function(i)
         counts[i] = (counts[i] or 0) + 1
@@ -146,8 +160,21 @@ local function run(workers, times)
     end}
   for i = 1, n do if counts[i] ~= 1 then error(("task %d was done %d times"):format(i, counts[i] or 0), 0) end end
   if has ~= workers + 1 then error(("%d of %d ranks have the results"):format(has, workers + 1), 0) end
-  return {workers = workers, tasks = n, seconds = stats.seconds, efficiency = waits.work / (workers * stats.seconds), stats = stats,
+  return {workers = workers, tasks = n, alone = seconds_alone(workers, n), seconds = stats.seconds, efficiency = waits.work / (workers * stats.seconds), stats = stats,
     busy = stats.busy / stats.seconds, wait = waits.seconds / waits.n}
+end
+
+-- Seconds that ranks would take with no time of rank 0 and of messages: the last tasks hold some ranks up anyway.
+local function seconds_alone(workers, n)
+  local free, last = {}, 0
+  for i = 1, n do
+    local t, at = new_task(i), i > workers and sim.pop(free).time or 0
+    local takes = t.model
+    for _, seconds in ipairs(t.each) do takes = takes + seconds end
+    last = math.max(last, at + takes)
+    sim.push(free, {time = at + takes, number = i})
+  end
+  return last
 end
 
 local function us(x) return ("%.0f"):format(x * 1e6) end
@@ -165,9 +192,10 @@ local function print_costs(x)
 end
 
 local times = measure_store()
-print(("store of %d rows, us: put %s, best %s, list %s, near %s"):format(o.stored, us(times.put), us(times.best), us(times.list), us(times.near)))
-print "| GPU ranks | rows | seconds | rows a minute | efficiency | rank 0 busy | mean wait of an ask, ms |"
-print "|---|---|---|---|---|---|---|"
+print(("store of %d rows, us: a row written %s, each more of those together %s; queries: best %s, list %s, near %s"):format(o.stored,
+  us(times.put), us(times.more), us(times.best), us(times.list), us(times.near)))
+print "| GPU ranks | rows | seconds | without rank 0 | rows a minute | GPU ranks at work | rank 0 at work | wait for rank 0, ms |"
+print "|---|---|---|---|---|---|---|---|"
 local sizes, last, limit = {}, nil, nil
 if o.ranks then sizes = {o.ranks} else
   for k = 0, 20 do
@@ -177,7 +205,7 @@ if o.ranks then sizes = {o.ranks} else
 end
 for _, workers in ipairs(sizes) do
   local x = run(workers, times)
-  print(("| %d | %d | %.1f | %.0f | %.3f | %.3f | %.3f |"):format(x.workers, x.tasks, x.seconds, x.tasks / x.seconds * 60, x.efficiency,
+  print(("| %d | %d | %.1f | %.1f | %.0f | %.3f | %.3f | %.2f |"):format(x.workers, x.tasks, x.seconds, x.alone, x.tasks / x.seconds * 60, x.efficiency,
     x.busy, x.wait * 1e3))
   io.stdout:flush()
   collectgarbage()

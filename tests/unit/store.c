@@ -724,6 +724,29 @@ static void test_our_memory(void)
 	ok(rounds > 1 && !left, "nothing of ours stays behind when memory ends");
 }
 
+/* Rows that are put together: all or none. */
+static void test_together(void)
+{
+	struct store_row rows[3];
+	struct store *s;
+	struct err e;
+
+	fresh();
+	s = open_store();
+	put(s, "gemm", "m=1", 1);
+	for (int i = 0; i < LEN(rows); i++)
+		rows[i] = row_of(i == 1 ? "refused" : "gemm", "m=2", 1 + i);
+	ok(!store_put_rows(s, rows, LEN(rows), &e), "rows are put together");
+	is_str(found(s, STORE_LIST, (struct store_filter){ .hash = "m=2" }), "4 3 2 ", "and found");
+	store_free(s);
+	sql("CREATE TRIGGER refuse BEFORE INSERT ON measured WHEN NEW.program = 'refused' BEGIN SELECT RAISE(ABORT, 'no'); END");
+	s = open_store();
+	ok(store_put_rows(s, rows, LEN(rows), &e) == ERR_IO, "one of them is refused: an error");
+	is_int(count(s), 4, "and none is in the file");
+	ok(!put(s, "gemm", "m=3", 1) && count(s) == 5, "which takes others then");
+	store_free(s);
+}
+
 int main(void)
 {
 	trap_memory();
@@ -734,6 +757,7 @@ int main(void)
 	test_nothing();
 	test_filters();
 	test_interrupted_walk();
+	test_together();
 	test_damaged();
 	test_any_damage();
 	test_foreign();

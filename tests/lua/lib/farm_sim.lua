@@ -4,7 +4,8 @@
 --
 -- sim.play{size=, body=, latency=, bandwidth=, charge=, real=, stop=} -> what each rank returned by rank (an error as a table {why=}), and a
 -- table: seconds (when the last rank ended), busy (seconds of rank 0), count and cost (messages that rank 0 got, and seconds that it
--- needed for them in all, by label: the kind, and of an ask the name; the last result is "last result").
+-- needed for them in all, by label: the kind, and of an ask the name; the last result is "last result", and
+-- "none" what it does after it has found no message).
 --
 -- body(farm, rank): farm has the methods of core.farm(), and now(), sleep(seconds), and spend(seconds), by which code on rank 0 says that it
 -- needs this time. latency: seconds of a message, or a function; bandwidth: bytes a second of each rank's link, each way. charge(label):
@@ -90,7 +91,7 @@ function sim.play(o)
     if began then slice = slice + os.clock() - began end
     for _, m in ipairs(sends) do if label == "result" and m.text:find('"kind": "end"', 1, true) then label = "last result" break end end
     if rank == 0 and label then
-      slice = slice + (o.charge and o.charge(label) or 0)
+      slice = slice + (o.charge and label ~= "none" and o.charge(label) or 0)
       stats.count[label], stats.cost[label] = (stats.count[label] or 0) + 1, (stats.cost[label] or 0) + slice
     end
     r.label = nil
@@ -145,11 +146,13 @@ function sim.play(o)
       end
     elseif ranks[e.rank].wakes == e then
       local r = ranks[e.rank]
-      if e.rank == 0 and r.first <= r.last then r.label = label_of(r[r.first].text) end
+      if e.rank == 0 then r.label = r.first <= r.last and label_of(r[r.first].text) or "none" end
       run(e.rank)
     end
   end
   return values, stats
 end
+
+sim.push, sim.pop = push, pop                           -- (heap, {time=, number=}), by these
 
 return sim
