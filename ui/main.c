@@ -355,14 +355,21 @@ static const char *farm_refusal(const struct options *o)
 static bool enter_farm(lua_State *L, struct options *o)
 {
 	const char *why = farm_refusal(o);
-	int null;
+	int null, rank;
 
 	if (why) {
 		fprintf(stderr, "millrace: %s\n", why);
 		o->status = EXIT_USAGE;
 		return false;
 	}
-	if (farm_begin(L) == 0)
+	rank = farm_begin(L);
+	lua_getglobal(L, "require");
+	lua_pushliteral(L, "millrace.farm_devices");
+	lua_call(L, 1, 1);
+	lua_getfield(L, -1, "enter");
+	lua_call(L, 0, 0);
+	lua_pop(L, 1);
+	if (rank == 0)
 		return true;
 	null = open("/dev/null", O_WRONLY);
 	if (null < 0 || dup2(null, STDOUT_FILENO) < 0)

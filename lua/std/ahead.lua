@@ -5,6 +5,7 @@
 
 local core = require "millrace.core"
 local helpers = require "millrace.helpers"
+local scripts = require "millrace.script"
 local serve = require "millrace.serve"
 
 local PLANS <const>, AT_ONCE <const> = 8, 2             -- of the best plans so far are compiled, and begun at a time ...
@@ -59,7 +60,8 @@ function ahead:step(search, is_first)
     if script and not self.begun[script] then
       self:compile(plan, script)
       given = given + 1
-    elseif script and is_first and not self.best and #self.rows < ATTEMPTS and self:measure(plan, script, x) then
+    elseif script and is_first and not self.best and #self.rows < ATTEMPTS and not self.known[scripts.body(script)]
+        and self:measure(plan, script, x) then
       return "interrupted"
     end
   end
@@ -73,11 +75,12 @@ function ahead:__close()
 end
 
 -- A server of the attached device, and what it has to do; declare it <close>. make(search, trial) -> a plan, or nil. o: seed=, put=
--- (each row, at once), progress= (called with a state as measure.lua's is, once there is a right kernel).
+-- (each row, at once), known= (rows by the bodies of scripts, of plans that were measured before), progress= (called with a state as
+-- measure.lua's is, once there is a right kernel).
 return function(bound, device, make, o)
   local jobs = {}
   local server = serve(bound, device, {seed = o.seed, ahead = jobs})
   server:prepare()
-  return setmetatable({bound = bound, server = server, seed = o.seed, make = make, put = o.put, progress = o.progress, jobs = jobs, begun = {},
-    rows = {}, due = core.clock() + SECONDS}, ahead)
+  return setmetatable({bound = bound, server = server, seed = o.seed, make = make, put = o.put, known = o.known or {},
+    progress = o.progress, jobs = jobs, begun = {}, rows = {}, due = core.clock() + SECONDS}, ahead)
 end

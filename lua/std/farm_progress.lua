@@ -9,11 +9,11 @@ local EVERY <const> = 30                                -- seconds between two t
 local progress = {}
 progress.__index = progress
 
--- names: of the tasks. clock: seconds; out(text): where it goes.
-local function new(names, clock, out)
+-- name_of(task). clock: seconds; out(text): where it goes.
+local function new(name_of, clock, out)
   clock = clock or core.clock
   local now = clock()
-  return setmetatable({names = names, clock = clock, out = out or function(text) io.stderr:write(text) end,
+  return setmetatable({name_of = name_of, clock = clock, out = out or function(text) io.stderr:write(text) end,
     began = now, due = now + EVERY, counts = {rows = {}, measured = {}}}, progress)
 end
 
@@ -28,7 +28,7 @@ function progress:text(state)
     local x, n = state.offers[rank], self.counts.measured[rank] or 0
     local task = state.doing[rank]
     cells[#cells + 1] = {tostring(rank), x.host, x.offer and x.offer.name or "none", tostring(self.counts.rows[rank] or 0), tostring(n),
-      ("%.1f"):format(n / minutes), task and self.names[task] or helped[rank] and "compiles for " .. helped[rank] or ""}
+      ("%.1f"):format(n / minutes), task and self.name_of(task) or helped[rank] and "compiles for " .. helped[rank] or ""}
   end
   return table.concat(columns(cells, function(i) return i == 1 or i > 3 and i < 7 end), "\n") .. "\n"
 end

@@ -6,7 +6,8 @@
 --
 -- A message is an object in JSON with a kind and the number of the map that it belongs to:
 --
---   begin    to all: a map begins; the host of rank 0
+--   hello    to all, in front of the first map: the host of rank 0
+--   begin    to all: a map begins
 --   ready    to rank 0: this rank waits for tasks; what its tasks are called, its host, what it offers (options.offer), its
 --            compilers (options.compilers)
 --   task     to a rank: do this one
@@ -75,10 +76,10 @@ local function receive(r, seconds)
   return plain(message), from
 end
 
--- The same, of this map. Whoever sends one has waited for all that it was sent in the map before.
+-- The same, of this map. Rank 0 drops what belongs to an earlier one, which an error ended, or whose rank was lost then.
 local function arrival(self, seconds)
   local m, from = receive(self, seconds)
-  if m and self.lost[from] and math.type(m.map) and m.map < self.maps then return nil, from end        -- of a task that nobody waits for
+  if m and self.rank == 0 and math.type(m.map) == "integer" and m.map < self.maps then return nil, from end
   if m and m.map ~= self.maps then
     core.raise(("farm: rank %d is at another call than rank %d: not all ranks run the same script"):format(from, self.rank))
   end
@@ -101,6 +102,18 @@ function ranks:poll(seconds)
     if m then table.insert(self.kept, {m, from}) end
     seconds = 0
   until not from or m and m.kind == "end"
+end
+
+-- In front of the first map: let all know whether they are on the host of rank 0 (with_rank_0).
+function ranks:greet()
+  if self.rank == 0 then
+    for rank = 1, self.size - 1 do self:send(rank, {kind = "hello", host = self.host}) end
+  else
+    local m
+    repeat m = self:next() until m
+    if m.kind ~= "hello" then core.raise(("farm: rank 0 begins with '%s'"):format(m.kind)) end
+    self.with_rank_0 = m.host == self.host
+  end
 end
 
 ---- calls of rank 0 --------------------------------------------------------------------------------
@@ -176,9 +189,9 @@ end
 
 -- {good=, value= or why=}
 local function attempt(r, run, task, with)
+  local _ <close> = setmetatable({}, {__close = function() r.task = nil end})   -- also if Ctrl-C ends it
   r.task = task
   local good, value = r.try(run, task, with)
-  r.task = nil
   return {good = good, value = good and value or nil, why = not good and tostring(value) or nil}
 end
 
@@ -187,12 +200,15 @@ local function work(r, names, run, o)
   local m
   repeat m = r:next() until m
   if m.kind ~= "begin" then core.raise(("farm: rank 0 begins with '%s'"):format(m.kind)) end
-  r:send(0, {kind = "ready", names = core.hash(table.concat(names, "\n")), host = r.host, offer = o.offer and o.offer(m.host == r.host),
+  r:send(0, {kind = "ready", names = core.hash(table.concat(names, "\n")), host = r.host, offer = o.offer and o.offer(),
     compilers = o.compilers and o.compilers()})
   local results = {}
   while true do
     m = r:next(o.between and o.between())
-    if m and m.kind == "end" then return results end
+    if m and m.kind == "end" then
+      if m.why then error(m.why, 0) end
+      return results
+    end
     if m and m.kind == "results" then
       table.move(m.list, 1, #m.list, #results + 1, results)
     elseif m and m.kind == "task" then
@@ -262,7 +278,8 @@ local function conclude(s, task, rank, x, o)
 end
 
 local function count_result(r, s, m, from, o)
-  if s.doing[from] ~= m.task then core.raise(("farm: rank %d answers for a task that it was not given"):format(from)) end
+  if type(m.result) ~= "table" or type(m.result.good) ~= "boolean" then core.raise(("farm: rank %d sent no result"):format(from)) end
+  if not m.task or s.doing[from] ~= m.task then core.raise(("farm: rank %d answers for a task that it was not given"):format(from)) end
   s.doing[from] = nil
   table.insert(s.idle, from)
   local late = r.lost[from]
@@ -328,7 +345,7 @@ end
 -- Rank 0: hand out the tasks once all ranks are ready.
 local function coordinate(r, names, o)
   local s, asked = new_state(r, names), {}
-  for rank = 1, r.size - 1 do r:send(rank, {kind = "begin", host = r.host}) end
+  for rank = 1, r.size - 1 do r:send(rank, {kind = "begin"}) end
   while not s.begun or s.done < #names do
     local m, from = r:next(next(asked) and 0)
     if m then s.heard[from] = r.clock() else answer_all(r, asked) end
@@ -351,24 +368,33 @@ local function coordinate(r, names, o)
   return s.results
 end
 
--- One process: the tasks in their order.
+-- One process: the tasks in their order, until o.stop says so.
 local function alone(r, names, run, o)
-  local results = {}
+  local results, stopped = {}, false
   for task in ipairs(names) do
-    results[task] = attempt(r, run, task)
-    if o.report then o.report(task, 0, results[task], task) end
+    results[task] = stopped and {good = false, why = "interrupted"} or attempt(r, run, task)
+    if o.report and not stopped then o.report(task, 0, results[task], task) end
+    stopped = stopped or o.stop and o.stop(results[task]) or false
   end
   return results
 end
 
--- r:map(names, run[, {offer=, compilers=, choose=, between=, report=, watch=, silence=}]) -> results, a list of {good=true, value=} and
+-- Rank 0. An error of it is one of all ranks.
+local function coordinate_or_fail(r, names, o)
+  local good, results = r.try(coordinate, r, names, o)
+  if good then return results end
+  for rank = 1, r.size - 1 do r:send(rank, {kind = "end", why = tostring(results)}) end
+  error(results, 0)
+end
+
+-- r:map(names, run[, {offer=, compilers=, choose=, between=, stop=, report=, watch=, silence=}]) -> results, a list of {good=true, value=} and
 -- {good=false, why=}, on all ranks
 --
 -- names: what each task is called; the same on all ranks. run(i, with) does task i and returns a plain value. A task that fails is done again
--- once, on another rank if there is one. offer(with_rank_0): what a rank has, which rank 0 knows before it hands out tasks; with_rank_0: is
--- it on the host of rank 0? choose(offers): which ranks get tasks, {[rank]=true}, by what they offer, {host=, offer=, compilers=} by rank, the
--- last what compilers() returns there; and what each of these is sent with a task, {[rank]=with}, unless nil. between(), on ranks that wait
--- for a task: called before each wait for a message, returns for how many seconds (nil: WAIT).
+-- once, on another rank if there is one. offer(): what a rank has, which rank 0 knows before it hands out tasks. choose(offers): which ranks
+-- get tasks, {[rank]=true}, by what they offer, {host=, offer=, compilers=} by rank, the last what compilers() returns there; and what each of
+-- these is sent with a task, {[rank]=with}, unless nil. between(), on ranks that wait for a task: called before each wait for a message, returns for how many seconds (nil: WAIT).
+-- stop(result), in one process: true ends the map; tasks that are left have failed then, as interrupted.
 -- report(task, rank, result, n), on rank 0: a result, the n-th; n "again": of a task that is done once more. watch(state), there: now and
 -- then, with the offers and the tasks that ranks do, {offers=, doing=, with=}, by rank.
 -- silence: seconds, more than a task takes between two messages (3600): a rank that has a task and sends nothing for so long is lost. Its
@@ -379,7 +405,7 @@ function ranks:map(names, run, o)
   self.maps = self.maps + 1
   if self.size == 1 then return alone(self, names, run, o) end
   if self.rank > 0 then return work(self, names, run, o) end
-  return coordinate(self, names, o)
+  return coordinate_or_fail(self, names, o)
 end
 
 local one_process = {rank = function() return 0 end, size = function() return 1 end, host = function() return "" end}

@@ -5,11 +5,11 @@
 --
 --   helpers    to a rank that measures: which others compile for it
 --   measure    to a rank: an item of the queue;  incumbent  the item that others are raced against from now on;  drop  an item
+--   lead       to a rank: it may measure though there is no incumbent yet
 --   row        to rank 0: the row of an item
---   bye        to rank 0, behind the end: there will be no further row
 --
--- A plan travels as its script. An item that fails on one rank is given to another one, once. Times are compared by ratios to the incumbent, which each
--- rank measures on its own device.
+-- A plan travels as its script. An item that fails on one rank is given to another one, once. Times are compared by ratios to the
+-- incumbent, which each rank measures on its own device.
 
 local core = require "millrace.core"
 local farm_devices = require "millrace.farm_devices"
@@ -17,6 +17,7 @@ local helpers = require "millrace.helpers"
 
 local remote = {}
 
+local TRIES <const>, FAILURES <const> = 2, 4            -- of an item that fails; of a rank in a row, after which it measures no more
 local POLL <const> = 0.02                               -- seconds between two looks at messages while kernels are compiled
 local STATUS <const> = {ok = true, skipped = true, wrong = true, failed = true}
 
@@ -51,6 +52,12 @@ end
 local function fault(row)
   if type(row) ~= "table" or math.type(row.id) ~= "integer" then return "a row without a number" end
   if not STATUS[row.status] then return "a row of an unknown status" end
+  if row.status == "ok" and not row.ms and not row.results then return "a row without a time" end
+  for _, key in ipairs(BY_ID) do
+    for _, x in ipairs(row[key] or {}) do
+      if type(x) ~= "table" or math.type(x.id) ~= "integer" then return ("a row whose %s have no numbers"):format(key) end
+    end
+  end
   for _, key in ipairs{"ms", "min", "max", "ratio", "low", "high", "relative", "device_seconds"} do
     if row[key] ~= nil and type(row[key]) ~= "number" then return ("a row whose %s is no number"):format(key) end
   end
@@ -74,9 +81,44 @@ local handle = {}
 handle.__index = handle
 
 local function give(h, server)
+  local g = server.group
   h.server, h.tries = server, h.tries + 1
   server.holds[h.item.id] = h
-  server.group.ranks:send(server.rank, {kind = "measure", item = item_message(h.item)})
+  g.ranks:send(server.rank, {kind = "measure", item = item_message(h.item)})
+  if not g.lead then g:let_lead(server) end
+end
+
+-- Until there is an incumbent, one rank alone measures: times of different devices are compared by ratios to it.
+function group:let_lead(server)
+  self.lead = server
+  self.ranks:send(server.rank, {kind = "lead"})
+end
+
+local function count(holds)
+  local n = 0
+  for _ in pairs(holds) do n = n + 1 end
+  return n
+end
+
+-- The server with the least to do, but not this one and none that is left out; nil: there is none.
+function group:another(server)
+  local best, least
+  for _, x in ipairs(self.servers) do
+    local n = count(x.holds)
+    if x ~= server and x.capacity > 0 and (not best or n < least) then best, least = x, n end
+  end
+  return best
+end
+
+-- A rank on which one item after the other fails, while there are others, gets no more of them.
+function group:leave_out(server)
+  server.capacity = 0
+  self.warn(("rank %d measures nothing any more: %d candidates in a row have failed there"):format(server.rank, FAILURES))
+  for id, h in pairs(server.holds) do
+    server.holds[id] = nil
+    self.ranks:send(server.rank, {kind = "drop", id = id})
+    give(h, self:another(server))
+  end
 end
 
 -- Take a message of a rank: a row of an item that it holds, or of one that was dropped.
@@ -88,19 +130,24 @@ function group:receive(seconds)
   if wrong then core.raise(("farm: rank %d sent %s"):format(from, wrong)) end
   local h = server.holds[m.row.id]
   server.holds[m.row.id] = nil
-  if not h then return true end
-  local other = m.row.status == "failed" and h.tries < 2 and not h.item.finalists and self:another(server)
-  if other then
+  if not h then                                         -- it crossed the message that dropped it
+    if m.row.status == "ok" and m.row.script then self.measured[m.row.script] = unpack_row(m.row) end
+    return true
+  end
+  local failed = m.row.status == "failed" or next(m.row.failed or {}) ~= nil
+  server.failures = failed and server.failures + 1 or 0
+  local other = failed and self:another(server)
+  if other and h.tries < TRIES then
     give(h, other)
   else
     h.row = unpack_row(m.row)
   end
+  if other and server.failures >= FAILURES and server.capacity > 0 then self:leave_out(server) end
+  if not self.has_incumbent and not next(self.lead.holds) then
+    local x = self:another(self.lead)
+    if x and next(x.holds) then self:let_lead(x) end
+  end
   return true
-end
-
--- A server of another rank, or nil.
-function group:another(server)
-  for _, x in ipairs(self.servers) do if x ~= server then return x end end
 end
 
 local server = {}
@@ -108,8 +155,13 @@ server.__index = server
 
 function server:begin(item)
   item.script = item.script or item.plan and item.plan:script()
-  local h = setmetatable({item = item, tries = 0}, handle)
-  give(h, self)
+  local h = setmetatable({item = item, tries = 0, server = self}, handle)
+  h.row = not item.finalists and self.group.measured[item.script] or nil
+  if h.row then
+    h.row.id = item.id
+    return h
+  end
+  give(h, self.capacity > 0 and self or self.group:another(self))
   return h
 end
 
@@ -122,7 +174,7 @@ end
 function handle:poll(incumbent)
   local s = self.server
   if incumbent and s.incumbent ~= incumbent.id then
-    s.incumbent = incumbent.id
+    s.incumbent, s.group.has_incumbent = incumbent.id, true
     s.group.ranks:send(s.rank, {kind = "incumbent", item = item_message(incumbent)})
   end
   return self.row
@@ -134,25 +186,31 @@ function handle:drop()
 end
 
 -- Rank 0 begins a search with all ranks -> the search's ranks with what they offer: {servers=, driver=, finish=}; without a device there is
--- no server. x:finish(result): the end; all ranks get the result, a plain value.
-function remote.begin(ranks, name, say)
+-- no server. x:finish(result): the end; all ranks get the result, a plain value. x:fail(why): an error of all. warn(text): what the user
+-- should know of ranks.
+function remote.begin(ranks, name, warn)
   ranks.maps = ranks.maps + 1
-  local g = setmetatable({ranks = ranks, servers = {}, of_rank = {}}, group)
-  local offers, ready = {}, 0
-  for rank = 1, ranks.size - 1 do ranks:send(rank, {kind = "begin", host = ranks.host}) end
-  while ready < ranks.size - 1 do
+  local g = setmetatable({ranks = ranks, servers = {}, of_rank = {}, warn = warn,
+    measured = {}}, group)                              -- rows of candidates that were dropped, by script
+  local offers, missing = {}, 0
+  for rank = 1, ranks.size - 1 do
+    ranks:send(rank, {kind = "begin"})
+    if not ranks.lost[rank] then missing = missing + 1 end
+  end
+  while missing > 0 do
     local m, from = ranks:next()
     if m and (m.kind ~= "ready" or m.names ~= core.hash(name)) then
-      core.raise(("farm: rank %d searches for something else: not all ranks run the same script"):format(from))
+      g:fail(("farm: rank %d on %s searches for something else: not all ranks make the same calls"):format(from, tostring(m.host)))
     elseif m then
-      ready, offers[from] = ready + 1, {host = m.host, offer = m.offer, compilers = m.compilers}
+      missing, offers[from] = missing - (ranks.lost[from] and 0 or 1), {host = m.host, offer = m.offer, compilers = m.compilers}
     end
   end
-  local chosen = farm_devices.choose(offers, say)
+  local chosen = farm_devices.choose(offers, warn)
   local given = helpers.assign(offers, chosen)
   for rank = 1, ranks.size - 1 do
     if chosen[rank] then
-      local s = setmetatable({group = g, rank = rank, holds = {}, capacity = helpers.workers(offers[rank].offer.capacity, given[rank])}, server)
+      local capacity = helpers.workers(offers[rank].offer.capacity, given[rank])
+      local s = setmetatable({group = g, rank = rank, holds = {}, failures = 0, capacity = capacity}, server)
       if given[rank] then ranks:send(rank, {kind = "helpers", list = given[rank]}) end
       g.servers[#g.servers + 1], g.of_rank[rank], g.driver = s, s, offers[rank].offer.driver
     end
@@ -161,12 +219,12 @@ function remote.begin(ranks, name, say)
 end
 
 function group:finish(result)
-  local left = self.ranks.size - 1
-  for rank = 1, left do self.ranks:send(rank, {kind = "end", result = result}) end
-  while left > 0 do                                     -- rows of items that were dropped may be on their way
-    local m = self.ranks:next()
-    if m and m.kind == "bye" then left = left - 1 end
-  end
+  for rank = 1, self.ranks.size - 1 do self.ranks:send(rank, {kind = "end", result = result}) end
+end
+
+function group:fail(why)
+  for rank = 1, self.ranks.size - 1 do self.ranks:send(rank, {kind = "end", why = tostring(why)}) end
+  error(why, 0)
 end
 
 ---- other ranks ------------------------------------------------------------------------------------------
@@ -194,25 +252,37 @@ function remote.work(ranks, name, bound, device, o)
   local m
   repeat m = ranks:next() until m
   if m.kind ~= "begin" then core.raise(("farm: rank 0 begins with '%s'"):format(m.kind)) end
-  local offer = o.measure ~= false and farm_devices.offer(ranks, device, m.host == ranks.host) or nil
+  local offer = o.measure ~= false and farm_devices.offer(ranks, device) or nil
   if offer then offer.capacity = math.max(core.compile_state(), 2) end
   ranks:send(0, {kind = "ready", names = core.hash(name), host = ranks.host, offer = offer, compilers = helpers.compilers()})
   local helped <close> = helpers.use(ranks)             -- by none until rank 0 names them
   local between <const>, stop <const> = helpers.serve(ranks)
-  local measuring, handles, incumbent = nil, {}, nil
+  local measuring, handles, incumbent, leads = nil, {}, nil, false
+  local function answer(id, row)
+    handles[id] = nil
+    ranks:send(0, {kind = "row", row = pack(row)})
+  end
+  -- What f returns; or nil, and the row of the item says why it failed.
+  local function attempt(id, f, ...)
+    local good, x = ranks.try(f, ...)
+    if good then return x end
+    answer(id, {id = id, status = "failed", why = tostring(x)})
+  end
   while true do
     m = ranks:next(next(handles) and 0 or between())
     if m and m.kind == "end" then
       for _, h in pairs(handles) do h:drop() end
       if measuring then measuring:end_idle() end
       stop()
-      ranks:send(0, {kind = "bye"})
+      if m.why then error(m.why, 0) end
       return m.result
     elseif m and m.kind == "helpers" then
       helpers.use(ranks, m.list)
     elseif m and m.kind == "measure" then
       measuring = measuring or require "millrace.serve"(bound, device, {seed = o.seed})
-      handles[m.item.id] = measuring:begin(item_of(m.item, bound))
+      handles[m.item.id] = attempt(m.item.id, measuring.begin, measuring, item_of(m.item, bound))
+    elseif m and m.kind == "lead" then
+      leads = true
     elseif m and m.kind == "incumbent" then
       incumbent = item_of(m.item, bound)
     elseif m and m.kind == "drop" then
@@ -222,11 +292,12 @@ function remote.work(ranks, name, bound, device, o)
       core.raise(("farm: a message '%s' of rank 0 within a search"):format(m.kind))
     else
       local any = false
-      for _, id in ipairs(sorted(handles)) do
-        local row = handles[id]:poll(incumbent)
+      for _, id in ipairs((incumbent or leads) and sorted(handles) or {}) do
+        local row = attempt(id, handles[id].poll, handles[id], incumbent)
+        any = any or not handles[id]
         if row then
-          handles[id], any = nil, true
-          ranks:send(0, {kind = "row", row = pack(row)})
+          answer(id, row)
+          any = true
         end
       end
       if not any and next(handles) then measuring:wait(POLL) end

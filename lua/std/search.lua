@@ -468,11 +468,11 @@ local function find(bound, device, o, budget, ahead, watch)
   return searches, ended, counts
 end
 
--- searches: takes the searches that are made of other tiles, too. others: further candidates. from: {make=, server=, early=}, as trials.run
--- takes them.
+-- searches: takes the searches that are made of other tiles, too. others: further candidates. from: {make=, server=, early=, known=}, as
+-- trials.run takes them.
 local function measure(searches, others, bound, device, found, counts, o, most, from, watch)
   local s = searches[1]
-  return trials.run(s, bound, device, found, {trials = most, seconds = o.seconds, seed = o.seed, fresh = o.fresh, dynamic = o.dynamic, ready = o.ready,
+  return trials.run(s, bound, device, found, {trials = most, seconds = o.seconds, seed = o.seed, known = from.known, dynamic = o.dynamic, ready = o.ready,
     server = from.server, early = from.early, bound = counts.bound_seconds, others = others, make = from.make,
     search = function(search)
       local ended = search:run(math.maxinteger, number(o, "seconds", 60))
@@ -538,7 +538,9 @@ local function search(bound, device, found, o, watch, servers)
   -- Where plans are measured, trials counts these.
   local budget = {trials = found and math.maxinteger or most, ends = core.clock() + number(o, "seconds", 60), measured = found ~= nil}
   local function make(s, trial) return rebuild(bound, device, s:plan(trial)) end
-  local ahead <close> = found and not servers and new_ahead(bound, device, make, {seed = o.seed, progress = o.progress, put = function(row) trials.keep(row, found, o.seed or 1) end}) or nil
+  local known = found and trials.known(bound, device, found.driver, o.fresh)
+  local ahead <close> = found and not servers and new_ahead(bound, device, make, {seed = o.seed, known = known,
+    progress = o.progress, put = function(row) trials.keep(row, found, o.seed or 1) end}) or nil
   local searches, ended, counts, only = find(bound, device, o, budget, ahead, watch)
   if not searches then return nil, ended end
   if only then return answer(only, counts, ended, endings.repaired, {history = history_of(searches), measurements = {}}) end
@@ -546,7 +548,7 @@ local function search(bound, device, found, o, watch, servers)
   local m = nil
   if found and ended ~= "interrupted" then
     m = measure(searches, others, bound, device, found, counts, o, most,
-      {make = make, server = servers or ahead.server, early = ahead and ahead.rows}, watch)
+      {make = make, server = servers or ahead.server, early = ahead and ahead.rows, known = known}, watch)
   elseif ahead and ahead.best then
     m = {best = ahead.best, results = ahead:results()}
   end
@@ -586,8 +588,11 @@ local function on_ranks(ranks, bound, device, o)
   end
   local group = remote.begin(ranks, name, function(text) io.stderr:write(text, "\n") end)
   local measures = group.servers[1] ~= nil
-  if o.measure and not measures then raise "search: measure=true needs a device, and no rank has one" end
-  local r, reason = in_view(bound, device, measures and {driver = group.driver} or nil, o, measures and group.servers or nil)
+  local good, r, reason = core.try(function()
+    if o.measure and not measures then raise "search: measure=true needs a device, and no rank has one" end
+    return in_view(bound, device, measures and {driver = group.driver} or nil, o, measures and group.servers or nil)
+  end)
+  if not good then group:fail(r) end
   group:finish(r and {script = plans[r]:script(), bound_seconds = r.bound_seconds, trials = r.trials, shapes = r.shapes, pruned = r.pruned,
     ended = r.ended, why = endings_of[r], measured = r.measured} or {why = reason})
   return r, reason

@@ -210,6 +210,12 @@ end
 local list_methods = {json = entry(list_json)}
 local list_class = {__name = "millrace.rows", __tostring = list_text, __index = list_methods, methods = list_methods, __metatable = false}
 
+-- Is this a rank of a farm that leaves the file to rank 0, which does the same?
+local function is_other_rank()
+  local farm = core.farm()
+  return farm and farm:rank() > 0
+end
+
 local sharing                                           -- {ranks=, hashes=, newest=} while mr.tune runs
 
 -- The rows of a query as plain tables, or nil and a message. seen(row): is it one of the result?
@@ -338,7 +344,7 @@ function store.prune(s, given)
   if next(f) == nil then
     raise("prune: say which rows to remove: before=, program=, version=, ..., or keep=, how many of the best stay")
   end
-  return must(call(core.store_prune, f))
+  return is_other_rank() and 0 or must(call(core.store_prune, f))
 end
 
 ---- putting rows ------------------------------------------------------------------------------------
@@ -431,11 +437,12 @@ function store.put(s, given)
       raise(("put: a row needs %s%s"):format(name, name ~= "kind" and "; plan= gives it" or ", such as \"search\""))
     end
   end
-  if not file.path then return false end
   if sharing and sharing.ranks.task then
     local x = sharing.ranks:ask("store row", row)
     return x.good, x.message
   end
+  if not file.path then return false end
+  if is_other_rank() then return true end
   local good, message = call(core.store_put, row)
   if not good then report(message) end
   return good, message
@@ -523,6 +530,9 @@ local function as_text(s)
 end
 
 store.text, store.share = as_text, share
+
+-- Is there a store?
+function store.is_there() return file.path ~= nil or sharing ~= nil and sharing.ranks.task ~= nil end
 
 function store.size() return must(call(core.store_count)) end
 

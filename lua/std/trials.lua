@@ -8,6 +8,7 @@ local core = require "millrace.core"
 local draft = require "millrace.draft"
 local measure = require "millrace.measure"
 local script = require "millrace.script"
+local store = require "millrace.store"
 
 local mr = require "millrace"
 
@@ -34,10 +35,11 @@ end
 
 local function is_current(row, driver) return row.version == mr.version and row.driver == driver end
 
--- Earlier measurements of this program with the same version and driver, by script.
-local function known_rows(bound, device, driver)
+-- Earlier measurements of this program with the same version and driver, by the body of the script; none if the search is to be fresh.
+function trials.known(bound, device, driver, fresh)
   local rows = {}
-  for _, row in ipairs(mr.store.path and mr.store:list{program = bound, device = device.name, kind = KIND} or {}) do
+  if fresh then return rows end
+  for _, row in ipairs(store.is_there() and mr.store:list{program = bound, device = device.name, kind = KIND} or {}) do
     local body = row.script and is_current(row, driver) and script.body(row.script)
     if body then rows[body] = rows[body] or row end
   end
@@ -52,7 +54,7 @@ end
 
 -- The plan and the row that an earlier search for the same ended with.
 function trials.remembered(bound, device, found, o)
-  local row = mr.store.path and mr.store:best(bound, device, {kind = kind_of_answers(o), version = mr.version})
+  local row = store.is_there() and mr.store:best(bound, device, {kind = kind_of_answers(o), version = mr.version})
   if row and row.ms and row.driver == found.driver then
     local good, plan = core.try(function() return row:plan(bound) end)
     if good then return plan, row end
@@ -83,7 +85,7 @@ function trials.keep(row, found, seed) keep(row, KIND, found.driver, seed) end
 -- Candidates from the store: plans that were best for other sizes, if they are plans for these sizes, too.
 local function from_other_sizes(bound, device, o)
   local list = {}
-  for _, row in ipairs(mr.store.path and mr.store:near(bound, device, OTHER_SIZES, {kind = kind_of_answers(o)}) or {}) do
+  for _, row in ipairs(store.is_there() and mr.store:near(bound, device, OTHER_SIZES, {kind = kind_of_answers(o)}) or {}) do
     local good, plan = core.try(function() return row:plan(bound) end)
     if good then
       local tl = plan:simulate{events = 0}
@@ -181,12 +183,12 @@ local function refiner(first, added, bound, device, o)
   end
 end
 
--- Measure what a search found; returns what measure() does. o: trials, seconds, seed, fresh, progress; bound: of all shapes,
+-- Measure what a search found; returns what measure() does. o: trials, seconds, seed, progress; known: rows, as trials.known gives them; bound: of all shapes,
 -- in seconds; make: search, trial -> plan; others: further candidates or nil; search: a function that runs a search and returns why it ended;
 -- server: nil for the attached device's; early: what it has measured while the search ran, as measure() takes it.
 function trials.run(search, bound, device, found, o)
   local seed, added = o.seed or 1, {[search] = {}}
-  local known = o.fresh and {} or known_rows(bound, device, found.driver)
+  local known = o.known
   local r = measure(bound, device, candidates(search, added[search], bound, device, o.make, o), {
     trials = o.trials, seconds = o.seconds, seed = seed, progress = o.progress, server = o.server, early = o.early,
     known = function(plan)

@@ -97,11 +97,11 @@ local result = record("result of mr.tune", "device", {__name = "millrace.tuned",
 ---- tuning ------------------------------------------------------------------------------------------------
 
 -- Tell the user of a row that is done, where there are many.
-local function report(names, task, rank, x, n)
+local function report(name, count, rank, x, n)
   local value = x.good and x.value or {}
   local what = value.ms and ("%.4g ms"):format(value.ms) or value.predicted and ("%.4g ms, predicted"):format(value.predicted * 1e3)
     or ("no plan: %s"):format(((value.why or x.why or ""):match "^[^\n]*"))
-  io.stderr:write(("%s%s: %s%s\n"):format(n == "again" and "once more: " or ("%d of %d: "):format(n, #names), names[task], what,
+  io.stderr:write(("%s%s: %s%s\n"):format(n == "again" and "once more: " or ("%d of %d: "):format(n, count), name, what,
     rank > 0 and (", rank %d"):format(rank) or ""))
 end
 
@@ -129,26 +129,33 @@ local function tune(list, given)
   for i, bound in ipairs(bounds) do names[i] = ("%s on %s"):format(name_of(bound), device.name) end
 
   local ranks = shared_ranks()
-  local hashes, tasks = {}, {}
+  local hashes, tasks, task_of, first = {}, {}, {}, {}    -- equal rows are one task
   for i, bound in ipairs(bounds) do
-    hashes[i] = core.identity(bound)
-    tasks[i] = names[i] .. " " .. hashes[i]
+    local hash = core.identity(bound)
+    if not task_of[hash] then
+      tasks[#tasks + 1] = names[i] .. " " .. hash
+      task_of[hash], hashes[#tasks], first[#tasks] = #tasks, hash, i
+    end
+    task_of[i] = task_of[hash]
   end
+  local function name_of_task(task) return names[first[task]] end
   if o.measure and ranks.size == 1 then
     local attached, why = trials.attached(device)
     if not attached then raise("tune: measure=true needs an attached device: " .. why) end
   end
-  local progress = new_progress(names)
+  local progress = new_progress(name_of_task)
+  local _ <close> = setmetatable({}, {__close = function() store_of.share(nil) end})
   store_of.share(ranks, hashes, function(rank, row)
     if row.kind == trials.KIND then progress:count(rank, "measured") end
   end)
   local between <const>, stop <const> = helpers.serve(ranks)
+  local _ <close> = setmetatable({}, {__close = stop})
   local found = ranks:map(tasks, function(i, with)
     local helped <close> = helpers.use(ranks, with)
-    local r, why = mr.search(bounds[i], device, search)
+    local r, why = mr.search(bounds[first[i]], device, search)
     return r and plain(r) or {why = why}
   end, {
-    offer = function(with_rank_0) return o.measure ~= false and farm_devices.offer(ranks, device, with_rank_0) or nil end,
+    offer = function() return o.measure ~= false and farm_devices.offer(ranks, device) or nil end,
     compilers = helpers.compilers,
     choose = function(offers)
       local chosen = choose(offers, o)
@@ -156,17 +163,16 @@ local function tune(list, given)
     end,
     between = between,
     report = function(task, rank, x, n)
-      report(names, task, rank, x, n)
-      progress:count(rank, "rows")
+      report(name_of_task(task), #tasks, rank, x, n)
+      if n ~= "again" then progress:count(rank, "rows") end
     end,
+    stop = function(x) return x.good and x.value.ended == "interrupted" end,
     watch = function(state) progress:step(state) end,
     silence = 3600 + 4 * (o.seconds or 0),              -- a search in the model sends nothing
   })
   progress:finish()
-  stop()
-  store_of.share(nil)
   local t = setmetatable({device = device}, result)
-  for i, bound in ipairs(bounds) do t[i] = row_of(bound, device, found[i]) end
+  for i, bound in ipairs(bounds) do t[i] = row_of(bound, device, found[task_of[i]]) end
   return t
 end
 

@@ -69,4 +69,26 @@ FAULTS=$(<"$T/faults") t_cmd '  without another rank' 0 $mpi -n 2 "$T/rank" "$MI
 t_ok '  they have failed' [ "$(count search failed)" -gt 3 ]
 FAKE_CUDA_NAME='NVIDIA A100' t_cmd 'no rank has the device' 1 $mpi -n 2 "$MILLRACE" --farm "$T/search.lua" '{measure=true, fresh=true}'
 t_err '  is an error, which ends all' 'search: measure=true needs a device, and no rank has one'
+
+# Calls one behind the other, and an error that a script catches: all ranks make the same calls, and get the same error.
+cat >"$T/calls.lua" <<'E2'
+local bound = mr.examples.gemm{m = 256, n = 256, k = 128}
+local good, why = pcall(mr.search, bound, "a100", {measure = true, farm = true})
+print(good, why:match "measure=true needs a device")
+good, why = pcall(mr.tune, {bound}, {device = "a100", measure = true})
+print(good, why:match "measure=true needs a device")
+print(mr.search(bound, mr.device(), {farm = true, trials = 3}).device.name)
+print(mr.search(mr.examples.gemm{m = 512, n = 256, k = 128}, mr.device(), {farm = true, trials = 3}).device.name)
+print(#mr.tune{{mr.examples.gemm, m = 128, n = 128, k = 128}, {mr.examples.gemm, m = 128, n = 128, k = 128}}, #mr.store:list{kind = "searched"})
+E2
+unset CUDA_VISIBLE_DEVICES
+for n in 2 4; do
+	rm -f "$T"/store.db*
+	t_cmd "calls one behind the other, $n ranks" 0 $mpi -n $n "$MILLRACE" --farm "$T/calls.lua"
+	t_is '  errors are caught, the device is found, equal rows are one' "$(<"$T/out")" $'false\tmeasure=true needs a device
+false\tmeasure=true needs a device
+h200
+h200
+2\t3'
+done
 t_done

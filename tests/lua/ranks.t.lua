@@ -75,40 +75,43 @@ local by = {}
 values = play(4, 9, function(farm)
   local r = new_ranks(farm)
   return text_of(r:map(names(8), function(i) by[r.rank] = true return i end, {
-    offer = function(with_rank_0) return ("%d %s"):format(r.rank, tostring(with_rank_0)) end,
+    offer = function() return ("offer %d"):format(r.rank) end,
     choose = function(offers)
       by.offers = ("%s; %s; %s on %s"):format(offers[1].offer, offers[2].offer, offers[3].offer, offers[3].host)
       return {[2] = true}
     end}))
 end)
-is(by.offers, "1 true; 2 true; 3 true on host0", "what ranks offer")
+is(by.offers, "offer 1; offer 2; offer 3 on host0", "what ranks offer")
 ok(by[2] and not by[1] and not by[3], "  chooses who does tasks")
 
 -- Which devices measure: those that are alike.
 local choose_devices = require("millrace.farm_devices").choose
-local function chosen(times)
+local function chosen(list)
   local offers, said = {}, {}
-  for rank, ms in pairs(times) do
-    offers[rank] = {host = "h" .. rank, offer = ms and {ms = ms ~= true and ms or nil} or nil}
+  for rank, x in pairs(list) do
+    local ms, name = x, "H200"
+    if type(x) == "table" then ms, name = x[1], x[2] end
+    offers[rank] = {host = "h" .. rank, offer = x and {ms = ms ~= true and ms or nil, name = name, driver = "1"} or nil}
   end
-  local list = choose_devices(offers, function(text) said[#said + 1] = text:match "rank %d" .. " " .. text:match "takes (.-) of" end)
   local ranks = {}
-  for rank in pairs(list) do ranks[#ranks + 1] = rank end
+  for rank in pairs(choose_devices(offers, function(text) said[#said + 1] = text end)) do ranks[#ranks + 1] = rank end
   table.sort(ranks)
-  table.sort(said)
-  return table.concat(ranks, " ") .. "; " .. table.concat(said, ", ")
+  return table.concat(ranks, " ") .. ";" .. table.concat(said, "\n"):gsub("rank (%d) on h%d measures nothing: its device is different:", "%1")
 end
-is(chosen{1.0, 1.015, 1.01, 1.05}, "1 2 3; rank 4 1.04", "a device that is slower than the usual one by more than 2 % is left out, and named")
-is(chosen{1.0, 1.03}, "1; rank 2 1.03", "of two the slower one")
-is(chosen{1.0, false, 1.02}, "1 3; ", "a rank without one offers nothing")
-is(chosen{true}, "1; ", "a single device is not compared")
-is(chosen{1.0, true, 1.0}, "1 3; rank 2 too much", "one on which the product fails is left out")
-is(chosen{false, false}, "; ", "no device")
+is(chosen{1.0, 1.015, 1.01, 1.05}, "1 2 3;4 it takes 1.04 of the median time for the product by which devices are compared",
+  "a device that is slower than the usual one by more than 2 % is left out, and named")
+ok(chosen{1.0, 1.3, 1.3, 1.31}:find "^2 3 4;1 it takes 0.77", "as is one that is faster")
+ok(chosen{1.0, 1.03}:find "^1;2 it takes 1.03", "of two the slower one")
+is(chosen{1.0, false, 1.01}, "1 3;", "a rank without one offers nothing")
+is(chosen{true}, "1;", "a single device is not compared")
+ok(chosen{1.0, true, 1.0}:find "^1 3;2 the product by which devices are compared fails there", "one on which the product fails is left out")
+is(chosen{1.0, {1.0, "H100"}, 1.0}, "1 3;2 it is a H100, driver 1, most are a H200, driver 1", "one of another kind is left out")
+is(chosen{false, false}, ";", "no device")
 
 -- What the user sees.
 do
   local now, shown = 100, {}
-  local p = require("millrace.farm_progress").new({"row a", "row b"}, function() return now end, function(text) shown[#shown + 1] = text end)
+  local p = require("millrace.farm_progress").new(function(i) return ("row %s"):format(("ab"):sub(i, i)) end, function() return now end, function(text) shown[#shown + 1] = text end)
   local state = {offers = {{host = "one", offer = {name = "H200"}}, {host = "two"}}, doing = {2}}
   p:step(state)
   is(#shown, 0, "no table at once")
@@ -122,7 +125,7 @@ do
     .. "   2  two   none       0         0       0.0\n", "  with a line for each rank")
   p:finish()
   is(#shown, 2, "one at the end")
-  require("millrace.farm_progress").new({}, function() return 0 end, error):finish()
+  require("millrace.farm_progress").new(nil, function() return 0 end, error):finish()
 end
 
 -- Calls of rank 0.

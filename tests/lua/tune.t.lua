@@ -36,6 +36,21 @@ local mixed = mr.tune({{long, m = 16, n = 200000}, {norm, m = 64, n = 512}}, o)
 ok(mixed[1].plan == nil and mixed[1].why:find "^no legal plan", "a row without a plan says why")
 ok(mixed[2].plan ~= nil and tostring(mixed):find "no legal plan", "  and the others are there")
 
+-- Ctrl-C ends the search of a row, and no other begins.
+do
+  local search, calls = mr.search, 0
+  mr.search = function(...)
+    calls = calls + 1
+    local r, why = search(...)
+    if calls == 2 then r.ended = "interrupted" end
+    return r, why
+  end
+  local t = mr.tune({{norm, m = 8, n = 64}, {norm, m = 16, n = 64}, {norm, m = 24, n = 64}, {norm, m = 8, n = 64}}, o)
+  mr.search = search
+  ok(calls == 2 and t[1].plan ~= nil and t[2].plan ~= nil and t[3].why == "interrupted", "an interrupt ends all rows that are left")
+  is(t[4].seconds, t[1].seconds, "equal rows are one")
+end
+
 -- Bad input.
 for _, case in ipairs{
   {"no row", "tune: there is no row", {}},
