@@ -141,7 +141,7 @@ function helpers.serve(ranks)
     for _, job in ipairs(jobs) do if job.from == from then n = n + 1 end end
     return n
   end
-  ranks:heed("compile", function(m, from)
+  ranks:handle("compile", function(m, from)
     if math.type(m.id) ~= "integer" then return end     -- there is nothing to answer
     if held(from) >= JOBS_MOST then return reply(from, m.id, {why = "it has too much to do"}) end
     local good, x = ranks.try(begin_job, m)
@@ -149,7 +149,7 @@ function helpers.serve(ranks)
     begun = true
     jobs[#jobs + 1] = {from = from, id = m.id, tool = m.tool, source = x}
   end)
-  ranks:heed("forget", function(m, from)
+  ranks:handle("forget", function(m, from)
     for i = #jobs, 1, -1 do
       if jobs[i].from == from and jobs[i].id == m.id then table.remove(jobs, i).source:drop() end
     end
@@ -310,7 +310,7 @@ end}
 -- Ask these helpers until the result of this call, or of an earlier one, is closed: what helpers.assign gives for this rank; nil: none.
 function helpers.use(of, list)
   team, ranks = {}, of
-  if list then of:heed("compiled", take) end
+  if list then of:handle("compiled", take) end
   for i, x in ipairs(list or {}) do team[i] = {rank = x.rank, workers = x.workers, busy = 0, refusals = 0, late = false} end
   return setmetatable({}, one_task)
 end

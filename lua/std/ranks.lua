@@ -18,8 +18,8 @@
 -- A rank from which nothing has come for a long time is lost, as where a driver never returns: its task goes to another rank, and the
 -- first result counts.
 --
--- Ranks other than 0 may send each other messages of other kinds, which a function that heeds them gets (ranks:heed). Nothing may depend on
--- these: what nobody heeds, what belongs to another map, and what is no message is dropped.
+-- Ranks other than 0 may send each other messages of other kinds, for which they have handlers (ranks:handle). Nothing may depend on
+-- these: what has no handler, what belongs to another map, and what is no message is dropped.
 
 local core = require "millrace.core"
 local json = require "millrace.json"
@@ -37,7 +37,7 @@ ranks.__index = ranks
 -- coroutines cannot yield across. clock: seconds, as core.clock.
 local function new(farm, try, clock)
   return setmetatable({farm = farm, try = try or core.try, clock = clock or core.clock, rank = farm:rank(), size = farm:size(), host = farm:host(),
-    maps = 0, asks = 0, served = {}, together = {}, lost = {}, heeded = {}, kept = {}}, ranks)
+    maps = 0, asks = 0, served = {}, together = {}, lost = {}, handlers = {}, deferred = {}}, ranks)
 end
 
 ---- messages -------------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ function ranks:send(to, message)
 end
 
 -- Call f(message, rank) for messages of this kind between ranks other than 0. It does not wait.
-function ranks:heed(kind, f) self.heeded[kind] = f end
+function ranks:handle(kind, f) self.handlers[kind] = f end
 
 -- The next message and the rank that sent it; nil if none comes in time, nil and the rank if it was one between ranks other than 0.
 local function receive(r, seconds)
@@ -66,7 +66,7 @@ local function receive(r, seconds)
   local message, why = json.decode(text)
   local good = type(message) == "table" and type(message.kind) == "string"
   if r.rank > 0 and from > 0 then
-    local f = good and message.map == r.maps and r.heeded[message.kind]
+    local f = good and message.map == r.maps and r.handlers[message.kind]
     if f then f(plain(message), from) end
     return nil, from
   end
@@ -81,25 +81,25 @@ local function arrival(self, seconds)
   local m, from = receive(self, seconds)
   if m and self.rank == 0 and math.type(m.map) == "integer" and m.map < self.maps then return nil, from end
   if m and m.map ~= self.maps then
-    core.raise(("farm: rank %d is at another call than rank %d: not all ranks run the same script"):format(from, self.rank))
+    core.raise(("farm: rank %d has made another number of calls than rank %d: all ranks must make the same calls of mr.tune and mr.search"):format(from, self.rank))
   end
   return m, from
 end
 
--- The next message of this map and the rank that sent it; nil if none comes within so many seconds (WAIT), or one that is heeded.
+-- The next message of this map and the rank that sent it; nil if none comes within so many seconds (WAIT), or one that a handler gets.
 function ranks:next(seconds)
-  if self.kept[1] then return table.unpack(table.remove(self.kept, 1)) end
+  if self.deferred[1] then return table.unpack(table.remove(self.deferred, 1)) end
   return arrival(self, seconds or WAIT)
 end
 
 -- Heed the messages that have come, and keep others for next; wait for the first one, for no longer than so many seconds. What is behind the
 -- end belongs to another map, and stays where it is.
 function ranks:poll(seconds)
-  local last = self.kept[#self.kept]
+  local last = self.deferred[#self.deferred]
   if last and last[1].kind == "end" then return end
   repeat
     local m, from = arrival(self, seconds)
-    if m then table.insert(self.kept, {m, from}) end
+    if m then table.insert(self.deferred, {m, from}) end
     seconds = 0
   until not from or m and m.kind == "end"
 end
@@ -168,7 +168,7 @@ local function is_end(m) return m and (m.kind == "results" or m.kind == "end") e
 -- Within a task: what f of rank 0 returns for the value. On rank 0 itself it is called here.
 function ranks:ask(name, value)
   if self.rank == 0 then return self.served[name](value, self.task, 0) end
-  if is_end(self.kept[1] and self.kept[1][1]) then core.raise "farm: rank 0 has gone on without this task" end
+  if is_end(self.deferred[1] and self.deferred[1][1]) then core.raise "farm: rank 0 has gone on without this task" end
   self.asks = self.asks + 1
   self:send(0, {kind = "ask", ask = self.asks, name = name, value = value, task = self.task})
   while true do
@@ -177,7 +177,7 @@ function ranks:ask(name, value)
       if not m.good then core.raise(m.why) end
       return m.value
     elseif is_end(m) then
-      table.insert(self.kept, 1, {m, 0})
+      table.insert(self.deferred, 1, {m, 0})
       core.raise "farm: rank 0 has gone on without this task"
     elseif m then
       core.raise(("farm: rank 0 answers '%s' with '%s'"):format(name, m.kind))
@@ -289,8 +289,8 @@ end
 
 local function welcome(r, s, m, from)
   if m.names ~= s.names then
-    core.raise(("farm: rank %d on %s has another list of tasks: not all ranks run the same script, or they have other devices; "
-      .. "name the device"):format(from, tostring(m.host)))
+    core.raise(("farm: rank %d on %s has another list of tasks than rank 0: the script must give the same list everywhere, "
+      .. "and name the device, device=\"h200\""):format(from, tostring(m.host)))
   end
   if r.lost[from] then r.lost[from] = nil else s.missing = s.missing - 1 end
   s.offers[from] = {host = m.host, offer = m.offer, compilers = m.compilers}

@@ -206,7 +206,7 @@ local wrong = {id = 1, api = "cuda", name = "n", source = "s", arch = "sm_90a", 
 local fields <const> = {"api", "name", "source", "arch", "fast_math", "options", "tool"}
 got, log = ask(function(r)
   local answers, n = {}, 0
-  r:heed("compiled", function(m) answers[#answers + 1], n = m.why, n + 1 end)
+  r:handle("compiled", function(m) answers[#answers + 1], n = m.why, n + 1 end)
   for i, field in ipairs(fields) do
     for _, value in ipairs{{}, 7, "text", true} do
       if type(value) ~= type(wrong[field]) then
@@ -231,7 +231,7 @@ is(log, "last", "  and none of these is compiled")
 
 got, log, live = ask(function(r)
   local refused = 0
-  r:heed("compiled", function(m) refused = refused + (m.why and 1 or 0) end)
+  r:handle("compiled", function(m) refused = refused + (m.why and 1 or 0) end)
   for i = 1, 300 do
     r:send(2, {kind = "compile", id = i, api = "cuda", name = "n", source = "s", arch = "sm_90a", fast_math = false, options = {}, tool = TOOL})
   end

@@ -197,7 +197,7 @@ local other_map = first_error(2, function(r)
   if r.rank == 1 then r.maps = 4 end
   return r:map(names(2), function(i) return i end)
 end)
-ok(other_map:find "at another call", "a rank at another map: " .. other_map)
+ok(other_map:find "another number of calls", "a rank at another map: " .. other_map)
 is(all_of(play(3, 4, function(farm) return #new_ranks(farm):map({}, error) end), 3), 0, "no task")
 local garbled = first_error(2, function(r)
   if r.rank == 1 then r.farm:send(0, "{") end
@@ -218,8 +218,8 @@ for seed = 1, 25 do
       end
     end
     local waiting, got = {}, {}
-    r:heed("question", function(m, from) waiting[#waiting + 1] = {m.x, from} end)
-    r:heed("reply", function(m, from) got[m.x] = (got[m.x] or "") .. from end)
+    r:handle("question", function(m, from) waiting[#waiting + 1] = {m.x, from} end)
+    r:handle("reply", function(m, from) got[m.x] = (got[m.x] or "") .. from end)
     local results = r:map(names(3), function(i, with)
       for x = 10 * i, 10 * i + 2 do
         nonsense(with)
@@ -255,8 +255,8 @@ values = play(3, 7, function(farm)
   end
   if r.rank == 2 then return r:send(1, {kind = "hint"}) end
   local seen, text = 0, ""
-  r:heed("hint", function() seen = seen + 1 end)
-  while seen == 0 or #r.kept < 4 do r:poll(1) end
+  r:handle("hint", function() seen = seen + 1 end)
+  while seen == 0 or #r.deferred < 4 do r:poll(1) end
   for _ = 1, 9 do r:poll(1) end
   for _ = 1, 3 do text = text .. r:next().x end
   text = text .. " " .. r:next().kind
