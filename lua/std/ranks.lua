@@ -92,7 +92,7 @@ function ranks:next(seconds)
   return arrival(self, seconds or WAIT)
 end
 
--- Heed the messages that have come, and keep others for next; wait for the first one, for no longer than so many seconds. What is behind the
+-- Handle the messages that have come, and keep others for next; wait for the first one, for no longer than so many seconds. What is behind the
 -- end belongs to another map, and stays where it is.
 function ranks:poll(seconds)
   local last = self.deferred[#self.deferred]

@@ -85,13 +85,18 @@ local function give(h, server)
   h.server, h.tries = server, h.tries + 1
   server.holds[h.item.id] = h
   g.ranks:send(server.rank, {kind = "measure", item = item_message(h.item)})
-  if not g.lead then g:let_lead(server) end
+  g:have_lead()
 end
 
--- Until there is an incumbent, one rank alone measures: times of different devices are compared by ratios to it.
-function group:let_lead(server)
-  self.lead = server
-  self.ranks:send(server.rank, {kind = "lead"})
+-- Until there is an incumbent, one rank alone measures, of those that hold items: times of different devices are compared by ratios to it.
+function group:have_lead()
+  if self.has_incumbent or self.lead and next(self.lead.holds) then return end
+  for _, server in ipairs(self.servers) do
+    if next(server.holds) then
+      self.lead = server
+      return self.ranks:send(server.rank, {kind = "lead"})
+    end
+  end
 end
 
 local function count(holds)
@@ -143,10 +148,7 @@ function group:receive(seconds)
     h.row = unpack_row(m.row)
   end
   if other and server.failures >= FAILURES and server.capacity > 0 then self:leave_out(server) end
-  if not self.has_incumbent and not next(self.lead.holds) then
-    local x = self:another(self.lead)
-    if x and next(x.holds) then self:let_lead(x) end
-  end
+  self:have_lead()
   return true
 end
 
