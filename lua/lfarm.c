@@ -85,6 +85,13 @@ RETURNS(size, lua_pushinteger(L, farm_size(check_farm(L, "size"))))
 RETURNS(local_rank, lua_pushinteger(L, farm_local_rank(check_farm(L, "local_rank"))))
 RETURNS(host, lua_pushstring(L, farm_host(check_farm(L, "host"))))
 
+/* f:with_rank_0() -> is rank 0 on this machine? */
+static int with_rank_0_l(lua_State *L)
+{
+	lua_pushboolean(L, farm_with_rank_0(check_open(L, "with_rank_0")));
+	return 1;
+}
+
 /* f:send(rank, text): does not wait */
 static int send_l(lua_State *L)
 {
@@ -220,8 +227,8 @@ int farm_begin(lua_State *L)
 void lua_open_farm(lua_State *L)
 {
 	static const luaL_Reg methods[] = { { "rank", rank_l }, { "size", size_l }, { "local_rank", local_rank_l },
-		{ "host", host_l }, { "send", send_l }, { "receive", receive_l }, { "close", close_l }, { "abort", abort_l },
-		{ NULL, NULL } };
+		{ "host", host_l }, { "with_rank_0", with_rank_0_l }, { "send", send_l }, { "receive", receive_l }, { "close", close_l },
+		{ "abort", abort_l }, { NULL, NULL } };
 	static const luaL_Reg meta[] = { { "__gc", farm_gc_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ .name = FARM_CLASS, .methods = methods, .meta = meta });

@@ -12,19 +12,18 @@ local SECONDS <const>, TRIALS <const>, SIZE <const> = 0.3, 40, 2048   -- of the 
 
 -- The GPU of this rank, counted from 0. Those of a host are divided by local rank, where rank 0 takes none; where a scheduler lets a
 -- rank see one alone, it is that.
-local function use_gpu(ranks)
+local function use_gpu(farm)
   for _, name in ipairs{"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"} do
     local visible = os.getenv(name)
     if visible and visible ~= "" and not visible:find(",", 1, true) then return core.use_gpu(0) end
   end
-  core.use_gpu(math.max(ranks.farm:local_rank() - (ranks.with_rank_0 and 1 or 0), 0))
+  core.use_gpu(farm:local_rank() - (farm:with_rank_0() and 1 or 0))
 end
 
 -- When a farm begins, before its script does, which may ask for the device.
 function devices.enter()
-  local ranks = require("millrace.ranks").shared()
-  ranks:greet()
-  if ranks.rank > 0 then use_gpu(ranks) end
+  local farm = core.farm()
+  if farm:rank() > 0 then use_gpu(farm) end
 end
 
 local reference_ms = {}                                 -- by the name of a device

@@ -6,7 +6,6 @@
 --
 -- A message is an object in JSON with a kind and the number of the map that it belongs to:
 --
---   hello    to all, in front of the first map: the host of rank 0
 --   begin    to all: a map begins
 --   ready    to rank 0: this rank waits for tasks; what its tasks are called, its host, what it offers (options.offer), its
 --            compilers (options.compilers)
@@ -102,18 +101,6 @@ function ranks:poll(seconds)
     if m then table.insert(self.deferred, {m, from}) end
     seconds = 0
   until not from or m and m.kind == "end"
-end
-
--- In front of the first map: let all know whether they are on the host of rank 0 (with_rank_0).
-function ranks:greet()
-  if self.rank == 0 then
-    for rank = 1, self.size - 1 do self:send(rank, {kind = "hello", host = self.host}) end
-  else
-    local m
-    repeat m = self:next() until m
-    if m.kind ~= "hello" then core.raise(("farm: rank 0 begins with '%s'"):format(m.kind)) end
-    self.with_rank_0 = m.host == self.host
-  end
 end
 
 ---- calls of rank 0 --------------------------------------------------------------------------------

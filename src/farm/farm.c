@@ -31,6 +31,7 @@ struct farm {
 	struct mem *mem;		/* borrowed */
 	struct mpi api;
 	int rank, size, local_rank;
+	int first;			/* the least rank on this machine */
 	char host[HOST_BYTES];
 	bool open;
 	struct parcel *sent;		/* not complete */
@@ -62,6 +63,8 @@ static enum err_code find_local_rank(struct farm *f, struct err *e)
 
 	CALL(f, MPI_Comm_split_type, f->api.world, MPI_SHARED_MEMORY, f->rank, f->api.info_null, &machine);
 	CALL(f, MPI_Comm_rank, machine, &f->local_rank);
+	f->first = f->rank;		/* local ranks are in the order of ranks */
+	CALL(f, MPI_Bcast, &f->first, sizeof(f->first), f->api.byte, 0, machine);
 	CALL(f, MPI_Comm_free, &machine);
 	return OK;
 }
@@ -127,6 +130,11 @@ int farm_size(const struct farm *f)
 int farm_local_rank(const struct farm *f)
 {
 	return f->local_rank;
+}
+
+bool farm_with_rank_0(const struct farm *f)
+{
+	return f->first == 0;
 }
 
 const char *farm_host(const struct farm *f)

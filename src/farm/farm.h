@@ -30,6 +30,7 @@ int farm_size(const struct farm *f);
 /* Which of the ranks on this machine it is, from 0. As MPI counts: whatever has started the ranks, those that can share
  * memory are of one machine. Variables of the environment have another name for each launcher. */
 int farm_local_rank(const struct farm *f);
+bool farm_with_rank_0(const struct farm *f);	/* is rank 0 on this machine? */
 const char *farm_host(const struct farm *f);
 bool farm_is_open(const struct farm *f);	/* not after farm_close */
 

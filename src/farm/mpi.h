@@ -50,6 +50,7 @@ struct mpi_status {
 	SYM(MPI_Iprobe, (int from, int tag, struct ompi_communicator_t *comm, int *found, struct mpi_status *status)) \
 	SYM(MPI_Get_count, (const struct mpi_status *status, struct ompi_datatype_t *type, int *n)) \
 	SYM(MPI_Test, (struct ompi_request_t **request, int *complete, struct mpi_status *status)) \
+	SYM(MPI_Bcast, (void *bytes, int n, struct ompi_datatype_t *type, int from, struct ompi_communicator_t *comm)) \
 	SYM(MPI_Ibarrier, (struct ompi_communicator_t *comm, struct ompi_request_t **request))
 
 #define MPI_MEMBER(name, parameters) int (*name) parameters;

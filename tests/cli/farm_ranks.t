@@ -59,6 +59,7 @@ end
 meet()
 assert(rank == 0 or #early == 0 and farm:receive(0) == nil and farm:receive(0.001) == nil)
 -- a line of each rank, in their order; the others' own is not printed
+assert(farm:with_rank_0(), "rank 0 is on another machine")
 local line = ("rank %d of %d, %d on %s"):format(rank, size, farm:local_rank(), farm:host())
 print(line)
 if rank > 0 then farm:send(0, line) return end

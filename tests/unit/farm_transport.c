@@ -61,6 +61,7 @@ static void test_open(void)
 	is_int(farm_rank(f), 1, "the rank");
 	is_int(farm_size(f), 3, "and size");
 	is_int(farm_local_rank(f), 0, "the rank on this machine is another one");
+	ok(!farm_with_rank_0(f), "rank 0 is not there");
 	ok(*farm_host(f), "the machine has a name");
 	close_farm(f, "a farm is closed");
 }
