@@ -183,9 +183,10 @@ local function refiner(first, added, bound, device, o)
   end
 end
 
--- Measure what a search found; returns what measure() does. o: trials, seconds, seed, progress; known: rows, as trials.known gives them, which it does unless they are given; bound: of all shapes,
--- in seconds; make: search, trial -> plan; others: further candidates or nil; search: a function that runs a search and returns why it ended;
--- server: nil for the attached device's; early: what it has measured while the search ran, as measure() takes it.
+-- Measure what a search found; returns what measure() does. o: trials, seconds, seed, progress; known: rows, as trials.known gives them, which
+-- it does unless they are given; bound: of all shapes, in seconds; make: search, trial -> plan; others: further candidates or nil; search: a
+-- function that runs a search and returns why it ended; server: nil for the attached device's; early: what it has measured while the search
+-- ran, as measure() takes it.
 function trials.run(search, bound, device, found, o)
   local seed, added = o.seed or 1, {[search] = {}}
   local known = o.known or trials.known(bound, device, found.driver)
