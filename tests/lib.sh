@@ -12,6 +12,8 @@
 #   t_err TITLE ERE          some line of $T/err matches
 #   t_until SECONDS COMMAND...   try again until it succeeds; fails after that time
 #   t_skip_all WHY           end here, skipped
+#   t_fake_cuda              takes the fake libraries, in $fakes, as those of CUDA, an H200; skips all if there are none
+#   t_find_mpirun            sets $mpi, mpirun for ranks on this machine; fails if there is none
 #   t_find_nvdisasm          prints the path of nvdisasm; fails if there is none
 #   t_done                   the plan; the last line of every test
 #
@@ -44,6 +46,22 @@ t_result() { # STATUS TITLE
 	echo "not ok $t_count - $2"
 	echo "# failed at ${BASH_SOURCE[2]}:${BASH_LINENO[1]}"
 	return 1
+}
+
+t_fake_cuda() {
+	fakes=$(dirname "$(readlink -f "$MILLRACE")")/fake
+	[ -e "$fakes/fake_cuda.so" ] && [ -e "$fakes/fake_nvrtc.so" ] ||
+		t_skip_all "no fake libraries in $fakes: make check builds them"
+	export MILLRACE_LIBCUDA=$fakes/fake_cuda.so MILLRACE_LIBNVML=$fakes/fake_nvml.so
+	export MILLRACE_LIBNVRTC=$fakes/fake_nvrtc.so FAKE_CUDA_NAME='NVIDIA H200' FAKE_CUDA_SMS=132
+}
+
+# Between processes of this machine alone, so without ssh, and without reading each other's memory, which containers forbid.
+t_find_mpirun() {
+	command -v mpirun >/dev/null || return
+	export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+	export ASAN_OPTIONS=detect_leaks=0	# Open MPI keeps memory
+	mpi='mpirun --oversubscribe --bind-to none --mca plm isolated --mca btl self,vader --mca btl_vader_single_copy_mechanism none'
 }
 
 t_diag() { # TITLE TEXT

@@ -1,18 +1,10 @@
 # mr.tune on ranks of which some have no device: these compile the kernels that the others measure.
 . tests/lib.sh
 
-fakes=$(dirname "$(readlink -f "$MILLRACE")")/fake
-[ -e "$fakes/fake_cuda.so" ] && [ -e "$fakes/fake_nvrtc.so" ] ||
-	t_skip_all "no fake libraries in $fakes: make check builds them"
-command -v mpirun >/dev/null || t_skip_all 'there is no mpirun'
-export MILLRACE_LIBCUDA=$fakes/fake_cuda.so MILLRACE_LIBNVML=$fakes/fake_nvml.so
-export MILLRACE_LIBNVRTC=$fakes/fake_nvrtc.so FAKE_CUDA_NAME='NVIDIA H200' FAKE_CUDA_SMS=132
+t_fake_cuda
+t_find_mpirun || t_skip_all 'there is no mpirun'
 export MILLRACE_STORE=none FAKE_NVRTC_LOG=$T/compiled
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_plm=isolated
-export ASAN_OPTIONS=detect_leaks=0	# Open MPI keeps memory
 unset CUDA_VISIBLE_DEVICES HIP_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES
-mpi='mpirun --oversubscribe --bind-to none --mca btl self,vader --mca btl_vader_single_copy_mechanism none'
 
 # The driver has one device, which rank 1 takes. Each rank has a cache of its own, and one core, which the program believes to be another one for
 # each: the machine may not have so many. CRASH: a text at which compilers of rank 2 die.

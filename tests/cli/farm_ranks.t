@@ -2,11 +2,7 @@
 # one ends all.
 . tests/lib.sh
 
-command -v mpirun >/dev/null || t_skip_all 'there is no mpirun'
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export ASAN_OPTIONS=detect_leaks=0	# Open MPI keeps memory
-# Between processes of this machine alone, so without ssh, and without reading each other's memory, which containers forbid.
-mpi='mpirun --oversubscribe --bind-to none --mca plm isolated --mca btl self,vader --mca btl_vader_single_copy_mechanism none'
+t_find_mpirun || t_skip_all 'there is no mpirun'
 
 # ranks N ARGUMENT...: the program as so many processes, for a minute at most
 ranks() {

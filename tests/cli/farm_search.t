@@ -1,16 +1,10 @@
 # mr.search{farm=true}: one search whose candidates other ranks measure, on fake libraries.
 . tests/lib.sh
 
-fakes=$(dirname "$(readlink -f "$MILLRACE")")/fake
-[ -e "$fakes/fake_cuda.so" ] && [ -e "$fakes/fake_nvrtc.so" ] ||
-	t_skip_all "no fake libraries in $fakes: make check builds them"
-command -v mpirun >/dev/null || t_skip_all 'there is no mpirun'
-export MILLRACE_LIBCUDA=$fakes/fake_cuda.so MILLRACE_LIBNVML=$fakes/fake_nvml.so
-export MILLRACE_LIBNVRTC=$fakes/fake_nvrtc.so FAKE_CUDA_NAME='NVIDIA H200' FAKE_CUDA_SMS=132
+t_fake_cuda
+t_find_mpirun || t_skip_all 'there is no mpirun'
 export MILLRACE_STORE=$T/store.db CUDA_VISIBLE_DEVICES=0
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export ASAN_OPTIONS=detect_leaks=0	# Open MPI keeps memory
-mpi='timeout 120 mpirun --oversubscribe --bind-to none --mca btl self,vader --mca btl_vader_single_copy_mechanism none'
+mpi="timeout 120 $mpi"
 
 cat >"$T/search.lua" <<'E2'
 local o = load("return " .. arg[1])()

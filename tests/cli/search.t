@@ -2,11 +2,7 @@
 # and kill -9 takes no finished measurement with it.
 . tests/lib.sh
 
-fakes=$(dirname "$(readlink -f "$MILLRACE")")/fake
-[ -e "$fakes/fake_cuda.so" ] && [ -e "$fakes/fake_nvrtc.so" ] ||
-	t_skip_all "no fake libraries in $fakes: make check builds them"
-export MILLRACE_LIBCUDA=$fakes/fake_cuda.so MILLRACE_LIBNVML=$fakes/fake_nvml.so
-export MILLRACE_LIBNVRTC=$fakes/fake_nvrtc.so FAKE_CUDA_NAME='NVIDIA H200' FAKE_CUDA_SMS=132
+t_fake_cuda
 export MILLRACE_STORE=$T/store.db
 
 cat >"$T/find.lua" <<'E'

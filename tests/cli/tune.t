@@ -1,11 +1,7 @@
 # mr.tune with a device, on fake libraries: what is measured is kept, and a run that was ended goes on; the same on the ranks of a farm.
 . tests/lib.sh
 
-fakes=$(dirname "$(readlink -f "$MILLRACE")")/fake
-[ -e "$fakes/fake_cuda.so" ] && [ -e "$fakes/fake_nvrtc.so" ] ||
-	t_skip_all "no fake libraries in $fakes: make check builds them"
-export MILLRACE_LIBCUDA=$fakes/fake_cuda.so MILLRACE_LIBNVML=$fakes/fake_nvml.so
-export MILLRACE_LIBNVRTC=$fakes/fake_nvrtc.so FAKE_CUDA_NAME='NVIDIA H200' FAKE_CUDA_SMS=132
+t_fake_cuda
 export MILLRACE_STORE=$T/store.db
 
 cat >"$T/tune.lua" <<'E2'
@@ -43,13 +39,11 @@ t_is '  no plan is measured twice' "$(twice)" 0
 
 #---- on ranks -----------------------------------------------------------------------------------
 # All ranks see the one device of the fake driver. What is found does not depend on how many there are.
-if ! command -v mpirun >/dev/null; then
+if ! t_find_mpirun; then
 	t_diag farm 'there is no mpirun'
 	t_done
 fi
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 CUDA_VISIBLE_DEVICES=0
-export ASAN_OPTIONS=detect_leaks=0	# Open MPI keeps memory
-mpi='mpirun --oversubscribe --bind-to none --mca btl self,vader --mca btl_vader_single_copy_mechanism none'
+export CUDA_VISIBLE_DEVICES=0
 
 cat >"$T/plans.lua" <<'E2'
 local list = {}

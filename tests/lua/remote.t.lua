@@ -1,18 +1,12 @@
 -- remote.lua: a search on rank 0 whose candidates other ranks measure. These are coroutines that go on while rank 0 waits for a message, in an
 -- order that random numbers choose, and they measure on a device that is a table of times.
 local mr = require "millrace"
-local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
+local here = arg[0]:match "^(.*/)" or "./"
+local tap = dofile(here .. "tap.lua")
+local _, random = table.unpack(dofile(here .. "lib/play_ranks.lua"))
 local ok, is = tap.ok, tap.is
 local core, measure, remote = require "millrace.core", require "millrace.measure", require "millrace.remote"
 local new_ranks = require("millrace.ranks").new
-
-local function random(seed)
-  local state = seed
-  return function(n)
-    state = (state * 6364136223846793005 + 1442695040888963407) & 0x7fffffffffffffff
-    return (state >> 20) % n + 1
-  end
-end
 
 ---- the ranks --------------------------------------------------------------------------------------
 
