@@ -182,13 +182,18 @@ local function attempt(r, run, task, with)
   return {good = good, value = good and value or nil, why = not good and tostring(value) or nil}
 end
 
+-- A rank other than 0: wait until rank 0 begins what has this name, and be ready for it, with what offer() and compilers() return.
+function ranks:join(name, offer, compilers)
+  local m
+  repeat m = self:next() until m
+  if m.kind ~= "begin" then core.raise(("farm: rank 0 begins with '%s'"):format(m.kind)) end
+  self:send(0, {kind = "ready", names = core.hash(name), host = self.host, offer = offer and offer(), compilers = compilers and compilers()})
+end
+
 -- A rank other than 0: do what comes, until the results do.
 local function work(r, names, run, o)
   local m
-  repeat m = r:next() until m
-  if m.kind ~= "begin" then core.raise(("farm: rank 0 begins with '%s'"):format(m.kind)) end
-  r:send(0, {kind = "ready", names = core.hash(table.concat(names, "\n")), host = r.host, offer = o.offer and o.offer(),
-    compilers = o.compilers and o.compilers()})
+  r:join(table.concat(names, "\n"), o.offer, o.compilers)
   local results = {}
   while true do
     m = r:next(o.between and o.between())

@@ -252,11 +252,11 @@ end
 function remote.work(ranks, name, bound, device, o)
   ranks.maps = ranks.maps + 1
   local m
-  repeat m = ranks:next() until m
-  if m.kind ~= "begin" then core.raise(("farm: rank 0 begins with '%s'"):format(m.kind)) end
-  local offer = o.measure ~= false and farm_devices.offer(ranks, device) or nil
-  if offer then offer.capacity = math.max(core.compile_state(), 2) end
-  ranks:send(0, {kind = "ready", names = core.hash(name), host = ranks.host, offer = offer, compilers = helpers.compilers()})
+  ranks:join(name, function()
+    local offer = o.measure ~= false and farm_devices.offer(ranks, device) or nil
+    if offer then offer.capacity = math.max(core.compile_state(), 2) end
+    return offer
+  end, helpers.compilers)
   local helped <close> = helpers.use(ranks)             -- by none until rank 0 names them
   local between <const>, stop <const> = helpers.serve(ranks)
   local measuring, handles, incumbent, leads = nil, {}, nil, false
