@@ -173,6 +173,7 @@ $(B)/fake/fake_nvml_old.so: tests/fake/fake_nvml.c
 $(B)/fake/fake_hiprtc.so: tests/fake/fake_nvrtc.c tests/fake/fake_source.h
 $(B)/fake/fake_hip.so: tests/fake/fake_cuda.c tests/fake/hip_names.h
 $(B)/fake/fake_cuda.so $(B)/fake/fake_hip.so $(B)/fake/fake_nvrtc.so: tests/fake/fake_source.h
+$(B)/fake/fake_cuda.so $(B)/fake/fake_hip.so $(B)/fake/fake_nvml.so $(B)/fake/fake_nvml_old.so: tests/fake/fake_bus.h
 $(B)/perf/%: $(B)/tests/perf/%.o $(LIB_OBJ) $(B)/libcore.a
 	$(call say,LINK)
 	@mkdir -p $(@D)

@@ -58,7 +58,7 @@ static void set_unless_empty(lua_State *L, const char *key, const char *text)
 
 #define ATTACHED_RECORD "millrace.attached"
 
-static const char *const attached_fields[] = { "name", "arch", "driver", "trouble", "sms", "memory",
+static const char *const attached_fields[] = { "name", "arch", "bus", "driver", "trouble", "sms", "memory",
 	"partition", "power_limit" };
 
 static void push_info(lua_State *L, const struct gpu_info *info)
@@ -66,9 +66,10 @@ static void push_info(lua_State *L, const struct gpu_info *info)
 	char trouble[GPU_TROUBLE_MAX];
 
 	gpu_trouble(info, trouble);
-	lua_createtable(L, 0, 8);
+	lua_createtable(L, 0, 9);
 	set_unless_empty(L, "name", info->name);
 	set_unless_empty(L, "arch", info->arch);
+	set_unless_empty(L, "bus", info->bus);
 	set_unless_empty(L, "driver", info->board.driver);
 	set_unless_empty(L, "trouble", trouble);
 	set_integer(L, "sms", info->sms);
@@ -79,8 +80,8 @@ static void push_info(lua_State *L, const struct gpu_info *info)
 	luaL_setmetatable(L, ATTACHED_RECORD);
 }
 
-/* core.attached([target]) -> {name=, arch=, sms=, memory=, partition=, driver=, power_limit=,
- * trouble=}, the last three nil if unknown or none; or nil and why there is no device. target: one that
+/* core.attached([target]) -> {name=, arch=, sms=, memory=, partition=, bus=, driver=, power_limit=,
+ * trouble=}, the last four nil if unknown or none; or nil and why there is no device. target: one that
  * runs its kernels. */
 static int attached_l(lua_State *L)
 {

@@ -1,4 +1,4 @@
--- farm_devices.lua - which ranks of a farm measure: those with the device, if they are alike.
+-- farm_devices.lua - which ranks of a farm measure: those with the device, if they are alike, and one for each board.
 
 local core = require "millrace.core"
 local trials = require "millrace.trials"
@@ -9,6 +9,7 @@ local devices = {}
 
 local APART <const> = 0.02                              -- the share by which a device may be slower or faster than the usual one
 local SECONDS <const>, TRIALS <const>, SIZE <const> = 0.3, 40, 2048   -- of the benchmark, and of the search for its plan; its product
+local SHARED <const> = "it has the same GPU as rank %d; unset CUDA_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES there, or start fewer ranks"
 
 -- The GPU of this rank, counted from 0. Those of a host are divided by local rank, where rank 0 takes none; where a scheduler lets a
 -- rank see one alone, it is that.
@@ -44,10 +45,24 @@ local function reference(device)
   return ms or nil
 end
 
--- What a rank offers to measure for the device: {driver=, name=, ms= of the reference}; nil: nothing.
+-- What a rank offers to measure for the device: {driver=, name=, bus= of its board, ms= of the reference}; nil: nothing. Partitions of
+-- a board have the same one, so theirs is left out.
 function devices.offer(ranks, device)
   local found = trials.attached(device)
-  return found and {driver = found.driver, name = found.name, ms = ranks.size > 2 and reference(device) or nil}
+  return found and {driver = found.driver, name = found.name, bus = not found.partition and found.bus or nil,
+    ms = ranks.size > 2 and reference(device) or nil}
+end
+
+-- Those of a list in the order of ranks that are the first with their board, and by the others that first one: both would measure at the
+-- same time. A board that is not known is no other one's.
+local function divide_by_board(list)
+  local first, alone, sharing = {}, {}, {}
+  for _, x in ipairs(list) do
+    local board = x.bus and x.host .. " " .. x.bus or x
+    sharing[x] = first[board]
+    if not first[board] then first[board], alone[#alone + 1] = x, x end
+  end
+  return alone, sharing
 end
 
 -- The kind of device that most ranks have: its name and driver.
@@ -78,22 +93,24 @@ local function difference(x, kind, ms, n)
   end
 end
 
--- The ranks that measure, {[rank]=true}, by what they offer: those with like devices, as their times are compared. warn(text) for each that
--- has one which is different. Empty: no rank has a device.
+-- The ranks that measure, {[rank]=true}, by what they offer: those with like devices, as their times are compared, and of those with the
+-- same device the first one. warn(text) for each that has a device and does not measure. Empty: no rank has a device.
 function devices.choose(offers, warn)
   local list, chosen = {}, {}
   for rank, x in pairs(offers) do
     if x.offer then
-      list[#list + 1] = {rank = rank, host = x.host, ms = x.offer.ms, kind = ("%s, driver %s"):format(x.offer.name, x.offer.driver)}
+      list[#list + 1] = {rank = rank, host = x.host, bus = x.offer.bus, ms = x.offer.ms, kind = ("%s, driver %s"):format(x.offer.name, x.offer.driver)}
     end
   end
   table.sort(list, function(a, b) return a.rank < b.rank end)
-  local kind, same = usual_kind(list), {}
-  for _, x in ipairs(list) do if x.kind == kind then same[#same + 1] = x end end
+  local alone, sharing = divide_by_board(list)
+  local kind, same = usual_kind(alone), {}
+  for _, x in ipairs(alone) do if x.kind == kind then same[#same + 1] = x end end
   local ms = usual_time(same)
   for _, x in ipairs(list) do
-    local why = difference(x, kind, ms, #same)
-    if why then warn(("rank %d on %s measures nothing: its device is different: %s"):format(x.rank, x.host, why)) else chosen[x.rank] = true end
+    local different = difference(x, kind, ms, #same)
+    local why = sharing[x] and SHARED:format(sharing[x].rank) or different and "its device is different: " .. different
+    if why then warn(("rank %d on %s measures nothing: %s"):format(x.rank, x.host, why)) else chosen[x.rank] = true end
   end
   return chosen
 end

@@ -208,6 +208,8 @@ static enum err_code read_info(struct gpu_context *d)
 	TRY(CALL(d, version, &version));
 	TRY(CALL(d, device_name, info->name, sizeof(info->name), d->device));
 	TRY(CALL(d, device_memory, &total, d->device));
+	if (d->api.device_bus(info->bus, sizeof(info->bus), d->device))
+		info->bus[0] = '\0';
 	TRY(read_attributes(d));
 	info->api = d->kind;
 	info->memory_total = (int64_t)total;
@@ -285,10 +287,8 @@ enum err_code context_open(struct gpu_context *d, int ordinal)
 
 struct cuda_board *context_board(struct gpu_context *d)
 {
-	char bus_id[32];
-
-	if (d->kind == GPU_CUDA && !d->board.tried && !d->api.device_bus(bus_id, sizeof(bus_id), d->device))
-		cuda_board_open(&d->board, bus_id);
+	if (d->kind == GPU_CUDA && d->info.bus[0])
+		cuda_board_open(&d->board, d->info.bus);
 	return &d->board;
 }
 

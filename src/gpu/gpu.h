@@ -67,6 +67,7 @@ struct gpu_info {
 	enum gpu_api api;
 	char name[128];			/* "NVIDIA H200" */
 	char arch[16];			/* "sm_90a", "gfx942" */
+	char bus[32];			/* PCI address, which MIG partitions share: "0000:1B:00.0"; "": not known */
 	int major, minor;		/* compute capability; CUDA alone */
 	int sms;			/* SMs, CUs */
 	double clock, memory_clock;	/* Hz, the highest */

@@ -208,6 +208,7 @@ static void code_gpu_info(struct wire *w, struct gpu_info *info)
 	CODE_ENUM(w, info->api, gpu_api, GPU_APIS - 1);
 	END_CHARS(info->name);
 	END_CHARS(info->arch);
+	END_CHARS(info->bus);
 	END_CHARS(b->driver);
 	CODE_ENUM(w, b->throttle, gpu_throttle, GPU_THROTTLE_SETTING);
 	CODE_BOOL(w, b->partition);

@@ -59,16 +59,24 @@ MILLRACE_LIBCUDA=/nowhere picks h200 132 'no driver'
 export FAKE_CUDA_NAME='NVIDIA H200' FAKE_CUDA_SMS=132
 cat >"$T/attached.lua" <<'E'
 local a = mr.attached()
-print(a.name, a.arch, a.sms, a.partition, a.driver, a.power_limit, a.trouble)
+print(a.name, a.arch, a.sms, a.bus, a.partition, a.driver, a.power_limit, a.trouble)
 E
 t_cmd 'mr.attached()' 0 "$MILLRACE" "$T/attached.lua"
 t_out '  has what is known' <<'E'
-NVIDIA H200	sm_90a	132	false	580.159.03	700.0	nil
+NVIDIA H200	sm_90a	132	0000:1B:00.0	false	580.159.03	700.0	nil
 E
 FAKE_NVML_PIDS=71 FAKE_NVML_USE=40 t_cmd 'of a busy one' 0 "$MILLRACE" "$T/attached.lua"
 t_like '  who is on it' "$(<"$T/out")" 'another process \(pid 71\) is on it, 40 % in use$'
 MILLRACE_LIBNVML=/nowhere t_cmd 'without the management library' 0 "$MILLRACE" "$T/attached.lua"
 t_out '  it has everything else' <<'E'
-NVIDIA H200	sm_90a	132	false	nil	nil	nil
+NVIDIA H200	sm_90a	132	0000:1B:00.0	false	nil	nil	nil
 E
+FAKE_CUDA_BUS= t_cmd 'of a driver that does not know the address' 0 "$MILLRACE" "$T/attached.lua"
+t_out '  it has what the driver knows' <<'E'
+NVIDIA H200	sm_90a	132	nil	false	nil	nil	nil
+E
+if [ -e "$fakes/fake_hip.so" ]; then
+	MILLRACE_LIBHIP=$fakes/fake_hip.so t_cmd "AMD's" 0 "$MILLRACE" -e 'print(require "millrace.core".attached("hip").bus)'
+	t_is '  has an address, too' "$(<"$T/out")" 0000:1B:00.0
+fi
 t_done

@@ -38,7 +38,7 @@ t_is '  the fourth is measured' "$(count search)" 12
 t_is '  no plan is measured twice' "$(twice)" 0
 
 #---- on ranks -----------------------------------------------------------------------------------
-# All ranks see the one device of the fake driver. What is found does not depend on how many there are.
+# Each rank sees the one device of its fake driver, which is of another board. What is found does not depend on how many there are.
 if ! t_find_mpirun; then
 	t_diag farm 'there is no mpirun'
 	t_done

@@ -8,7 +8,8 @@
  * A binary is the text "FAKE"; "FAKE80" is one for another architecture, "FAKE:pid" one
  * that has the kernel pid alone. "FAKESRC" comes of fake_nvrtc.c, with the source: its kernels
  * write zeros to all that they are given. The variable FAKE_CUDA_INIT is what cuInit returns,
- * FAKE_CUDA_NAME the device's name, FAKE_CUDA_SMS how many SMs it has, FAKE_CUDA_VERSION the version of CUDA, 13000.
+ * FAKE_CUDA_NAME the device's name, FAKE_CUDA_SMS how many SMs it has, FAKE_CUDA_BUS its
+ * PCI address (fake_bus.h), FAKE_CUDA_VERSION the version of CUDA, 13000.
  *
  * FAKE_CUDA_KERNELS tells kernels of sources apart by the shared memory that they are launched
  * with: "98304=120 131072=wrong" are microseconds that one takes, and another that writes nothing;
@@ -25,6 +26,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fake_bus.h"
 #include "fake_source.h"
 #include "gpu/libraries.h"
 
@@ -520,8 +522,8 @@ int cuDeviceGetName(char *name, int size, int device)
 int cuDeviceGetPCIBusId(char *id, int size, int device)
 {
 	(void)device;
-	strncpy(id, "0000:1B:00.0", (size_t)size);
-	return 0;
+	fake_bus(id, (size_t)size);
+	return id[0] ? 0 : CUDA_INVALID_VALUE;
 }
 
 int cuDeviceTotalMem_v2(size_t *bytes, int device)

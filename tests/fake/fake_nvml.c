@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fake_bus.h"
 #include "gpu/libraries.h"
 
 #define PUBLIC __attribute__((visibility("default")))
@@ -53,8 +54,11 @@ int nvmlInit_v2(void)
 
 int nvmlDeviceGetHandleByPciBusId_v2(const char *id, struct nvmlDevice_st **device)
 {
+	char own[32];
+
+	fake_bus(own, sizeof(own));
 	*device = &board;
-	return strcmp(id, "0000:1B:00.0") ? NOT_FOUND : 0;
+	return strcmp(id, own) ? NOT_FOUND : 0;
 }
 
 #ifndef FAKE_NVML_OLD

@@ -108,6 +108,25 @@ ok(chosen{1.0, true, 1.0}:find "^1 3;2 the product by which devices are compared
 is(chosen{1.0, {1.0, "H100"}, 1.0}, "1 3;2 it is a H100, driver 1, most are a H200, driver 1", "one of another kind is left out")
 is(chosen{false, false}, ";", "no device")
 
+-- One rank measures for each board of a host. Ranks are {host, bus, ms of the reference}.
+local function chosen_of_boards(list)
+  local offers, ranks, said = {}, {}, {}
+  for rank, x in pairs(list) do offers[rank] = {host = x[1], offer = {name = "H200", driver = "1", bus = x[2], ms = x[3] or 1.0}} end
+  local measure = choose_devices(offers, function(text) said[#said + 1] = text end)
+  for rank in pairs(measure) do ranks[#ranks + 1] = rank end
+  table.sort(ranks)
+  return table.concat(ranks, " ") .. ";" .. table.concat(said, "\n")
+end
+local shares = "rank %d on %s measures nothing: it has the same GPU as rank %d; unset CUDA_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES there, or start fewer ranks"
+is(chosen_of_boards{{"a", "1B"}, {"a", "1C"}, {"a", "1B"}, {"a", "1B"}}, "1 2;" .. shares:format(3, "a", 1) .. "\n" .. shares:format(4, "a", 1),
+  "of ranks with one board the first measures, and the others are named")
+is(chosen_of_boards{{"a", "1B"}, {"b", "1B"}, {"b", "1C"}}, "1 2 3;", "boards of two hosts are two")
+is(chosen_of_boards{{"a"}, {"a"}, {"a", "1B"}}, "1 2 3;", "one that is not known is nobody else's")
+is(chosen_of_boards{{"a", "1B", 2.0}, {"a", "1B", 1.0}, {"a", "1B", 1.0}}, "1;" .. shares:format(2, "a", 1) .. "\n" .. shares:format(3, "a", 1),
+  "a single board is not compared with itself")
+is(chosen_of_boards{{"a", "1B", 1.0}, {"a", "1C", 1.0}, {"a", "1D", 1.3}, {"a", "1D", 1.3}, {"a", "1D", 1.3}}:match "^[%d ]*", "1 2",
+  "those that share one do not count for what is usual")
+
 -- What the user sees.
 do
   local now, shown = 100, {}
