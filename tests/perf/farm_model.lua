@@ -131,6 +131,19 @@ function json.decode(text)
   return last_value
 end
 
+-- Seconds that ranks would take with no time of rank 0 and of messages: the last tasks hold some ranks up anyway.
+local function seconds_alone(workers, n)
+  local free, last = {}, 0
+  for i = 1, n do
+    local t, at = new_task(i), i > workers and sim.pop(free).time or 0
+    local takes = t.model
+    for _, seconds in ipairs(t.each) do takes = takes + seconds end
+    last = math.max(last, at + takes)
+    sim.push(free, {time = at + takes, number = i})
+  end
+  return last
+end
+
 local function run(workers, times)
   local n = workers * o.rows
   local names, waits, counts, has = {}, {seconds = 0, n = 0, work = 0}, {}, 0
@@ -160,21 +173,8 @@ local function run(workers, times)
     end}
   for i = 1, n do if counts[i] ~= 1 then error(("task %d was done %d times"):format(i, counts[i] or 0), 0) end end
   if has ~= workers + 1 then error(("%d of %d ranks have the results"):format(has, workers + 1), 0) end
-  return {workers = workers, tasks = n, alone = seconds_alone(workers, n), seconds = stats.seconds, efficiency = waits.work / (workers * stats.seconds), stats = stats,
-    busy = stats.busy / stats.seconds, wait = waits.seconds / waits.n}
-end
-
--- Seconds that ranks would take with no time of rank 0 and of messages: the last tasks hold some ranks up anyway.
-local function seconds_alone(workers, n)
-  local free, last = {}, 0
-  for i = 1, n do
-    local t, at = new_task(i), i > workers and sim.pop(free).time or 0
-    local takes = t.model
-    for _, seconds in ipairs(t.each) do takes = takes + seconds end
-    last = math.max(last, at + takes)
-    sim.push(free, {time = at + takes, number = i})
-  end
-  return last
+  return {workers = workers, tasks = n, alone = seconds_alone(workers, n), seconds = stats.seconds, stats = stats,
+    efficiency = waits.work / (workers * stats.seconds), busy = stats.busy / stats.seconds, wait = waits.seconds / waits.n}
 end
 
 local function us(x) return ("%.0f"):format(x * 1e6) end
