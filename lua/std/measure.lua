@@ -379,7 +379,8 @@ local why = {
 -- alarm= (a row with a wrong result), server= (or a list of them).
 -- Rows: id, status ("ok", "skipped", "wrong", "failed"), why (what is wrong or failed; of "ok", if not all outputs were compared, the
 -- reason), ms, min, max, ratio, low, high, against (an id), score (ms, by ratios), relative (error of the result), predicted, script, plan, device_seconds; of
--- those that were in the last race, final = {ms, ratio, low, high}.
+-- those that were in the last race, final = {ms, min, max, ratio, low, high}: its samples are long, so its times are those of long use, while
+-- scores are comparable with each other.
 return function(bound, device, candidates, o)
   local r = new_run(bound, device, candidates, o or {})
   local good, ended = core.heed(function()

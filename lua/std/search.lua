@@ -557,7 +557,7 @@ local function search(bound, device, found, o, watch, servers)
   if not plan then plan, problems = best_legal(searches[1], bound, device, o, others) end
   if not plan then return nil, problems end
   return answer(plan, counts, m and m.ended or ended, m and m.why, {history = history_of(searches, m),
-    measured = best and {ms = best.score, min = best.min, max = best.max}, measurements = m and m.results or {}})
+    measured = best and trials.times(best), measurements = m and m.results or {}})
 end
 
 -- What an earlier search found, or else a new one, which is watched.

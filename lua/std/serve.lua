@@ -292,6 +292,21 @@ local function fastest_first(rows, items)
   return order
 end
 
+-- The ratios to the incumbent of a first race share the error of its few samples there. How large that is, is known of the items that were
+-- raced again, with longer samples: correct those of the others by it, or one of these, which was slower, would be the fastest now.
+local function correct(rows, items, first)
+  local shifts = {}
+  for _, item in ipairs(items) do
+    local row = rows[item.id]
+    if first[item.id] and row.ratio then shifts[#shifts + 1] = row.ratio / first[item.id] end
+  end
+  local shift = shifts[1] and paired.median(shifts) or 1
+  for _, item in ipairs(items) do
+    local row = rows[item.id]
+    if not first[item.id] and row.ratio then row.ratio, row.low, row.high = row.ratio * shift, row.low * shift, row.high * shift end
+  end
+end
+
 -- The rows of items that are raced together, by id: those near to the best a second time, which counts.
 function server:times(items, incumbent)
   local rows = {}
@@ -313,7 +328,12 @@ function server:times(items, incumbent)
     if not has_first then table.insert(close, 1, items[1]) end
     for i, item in ipairs(close) do if item == items[1] then table.insert(close, 1, table.remove(close, i)) end end
   end
-  if #close > 0 then self:time(rows, close, incumbent, AGAIN) end
+  if #close > 0 then
+    local first = {}
+    for _, item in ipairs(close) do first[item.id] = ratio_of(rows[item.id]) end
+    self:time(rows, close, incumbent, AGAIN)
+    correct(rows, items, first)
+  end
   return rows
 end
 
@@ -356,18 +376,19 @@ end
 
 ---- handles ------------------------------------------------------------------------------------
 
--- Race all finalists together. The fastest one is verified; if it is wrong, the next one is.
+-- Race all finalists together, also if there is one alone, for its time. The fastest one is verified; if it is wrong, the next one is.
 function handle:finals()
   local s, row, began = self.server, answer(self.item, "ok"), core.clock()
   local finalists, order = self.item.finalists, {}
-  local rounds = finalists[2] and s:race(finalists, LONG)
+  local rounds = s:race(finalists, LONG)
   row.results, row.wrong, row.failed, row.notes = {}, {}, {}, {}
   for i, item in ipairs(finalists) do order[i] = item end
-  for i, item in ipairs(rounds and finalists or {}) do
+  for i, item in ipairs(finalists) do
     local ratio, low, high = paired.interval(paired.ratios(rounds, i, 1))
-    row.results[item.id] = {ms = paired.median(paired.times(rounds, i)), ratio = ratio, low = low, high = high}
+    row.results[item.id] = {ms = paired.median(paired.times(rounds, i)), min = rounds.min[i], max = rounds.max[i], ratio = ratio, low = low,
+      high = high}
   end
-  if rounds then table.sort(order, function(a, b) return row.results[a.id].ratio < row.results[b.id].ratio end) end
+  table.sort(order, function(a, b) return row.results[a.id].ratio < row.results[b.id].ratio end)
   for _, item in ipairs(order) do
     local found = s:try_verdict(item, true)
     if not found.why then

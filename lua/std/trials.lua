@@ -69,11 +69,16 @@ local function is_correct(row)
   return row.relative and true or nil
 end
 
-local function keep(row, kind, driver, seed, bound)
+-- The times of the row of an answer: {ms=, min=, max=}, of the last race if there was one.
+function trials.times(row) return row.final or {ms = row.score or row.ms, min = row.min, max = row.max} end
+
+-- times: nil, or those to keep instead of the score and its row's.
+local function keep(row, kind, driver, seed, bound, times)
   local plan = row.plan
   if not plan then return end
+  times = times or {ms = row.score or row.ms, min = row.min, max = row.max}
   mr.store:put{plan = plan, kind = kind, status = status_words[row.status] or row.status, message = row.why,
-    predicted = row.predicted, ms = row.score or row.ms, min = row.min, max = row.max, error = row.relative,
+    predicted = row.predicted, ms = times.ms, min = times.min, max = times.max, error = row.relative,
     correct = is_correct(row), driver = driver, seed = seed, bound = bound}
 end
 
@@ -199,7 +204,7 @@ function trials.run(search, bound, device, found, o)
     put = function(row) keep(row, KIND, found.driver, seed, o.bound) end,
     more = refiner(search, added, bound, device, o),
   })
-  if r.best and r.ended ~= "interrupted" then keep(r.best, kind_of_answers(o), found.driver, seed, o.bound) end
+  if r.best and r.ended ~= "interrupted" then keep(r.best, kind_of_answers(o), found.driver, seed, o.bound, trials.times(r.best)) end
   return r
 end
 
