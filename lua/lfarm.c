@@ -166,6 +166,33 @@ const char *farm_prefix(lua_State *L)
 	return text;
 }
 
+/* Push what ranks.lua, if it was loaded, says of ranks that hang, or nil. */
+static void push_hung(lua_State *L)
+{
+	luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+	if (lua_getfield(L, -1, "millrace.ranks") == LUA_TTABLE) {
+		lua_getfield(L, -1, "hung");
+		lua_call(L, 0, 1);
+	}
+}
+
+/* Close the farm; or, if ranks hang, which would never close it, what else this process has open. */
+static int leave_l(lua_State *L)
+{
+	push_hung(L);
+	if (lua_isnil(L, -1)) {
+		lua_pushcfunction(L, close_l);
+		push_farm(L);
+		lua_call(L, 1, 0);
+		return 0;
+	}
+	if (fflush(stdout) || ferror(stdout))
+		luaL_error(L, "cannot write the output");
+	lua_close_store(L);
+	fprintf(stderr, "%s%s\n", farm_prefix(L), lua_tostring(L, -1));
+	return 0;
+}
+
 int farm_end(lua_State *L, int status)
 {
 	struct farm *f = farm_of(L);
@@ -173,19 +200,17 @@ int farm_end(lua_State *L, int status)
 	if (!f || !farm_is_open(f))
 		return status;
 	if (!status || farm_size(f) == 1) {
-		push_farm(L);
-		lua_pushcfunction(L, close_l);
-		lua_insert(L, -2);
-		if (lua_pcall(L, 1, 0, 0) == LUA_OK)
+		lua_pushcfunction(L, leave_l);
+		if (lua_pcall(L, 0, 0, 0) != LUA_OK) {
+			fprintf(stderr, "%s%s\n", farm_prefix(L), lua_tostring(L, -1));
+			lua_pop(L, 1);
+			status = EXIT_FAILURE;
+		}
+		if (!farm_is_open(f))
 			return status;
-		fprintf(stderr, "%s%s\n", farm_prefix(L), lua_tostring(L, -1));
-		lua_pop(L, 1);
-		status = EXIT_FAILURE;
 	}
 	fflush(NULL);
-	if (farm_is_open(f))
-		farm_abort(f, status);
-	return status;
+	farm_abort(f, status);
 }
 
 /* os.exit([status[, close]]); upvalue: Lua's. */

@@ -1,4 +1,5 @@
 /* mr.store: rows of the store, and the hashes by which programs are known there. */
+#include "lfarm.h"
 #include "lplan.h"
 
 #include <string.h>
@@ -27,16 +28,18 @@ static int refused(lua_State *L, const struct err *e)
 	return 2;
 }
 
+/* The registry's field of this address is the only store. */
+static const char store_key;
+
 /* core.store() -> the only store of this Lua state; opens no file */
 static int store_l(lua_State *L)
 {
-	static const char key;
 	struct host *h = enter(L);
 	struct arena *a;
 	void **box;
 
 	lua_settop(L, 0);
-	if (lua_rawgetp(L, LUA_REGISTRYINDEX, &key) == LUA_TUSERDATA)
+	if (lua_rawgetp(L, LUA_REGISTRYINDEX, &store_key) == LUA_TUSERDATA)
 		return 1;
 	lua_settop(L, 0);
 	box = box_new(L, STORE_CLASS, 0);
@@ -44,9 +47,20 @@ static int store_l(lua_State *L)
 	enter(L);
 	store_new(&h->mem, store_default_path(a), (struct store **)box);
 	lua_pushvalue(L, 1);
-	lua_rawsetp(L, LUA_REGISTRYINDEX, &key);
+	lua_rawsetp(L, LUA_REGISTRYINDEX, &store_key);
 	lua_pushvalue(L, 1);
 	return 1;
+}
+
+void lua_close_store(lua_State *L)
+{
+	if (lua_rawgetp(L, LUA_REGISTRYINDEX, &store_key) == LUA_TUSERDATA) {
+		void **box = lua_touserdata(L, -1);
+
+		store_free(*box);
+		*box = NULL;
+	}
+	lua_pop(L, 1);
 }
 
 /* ---- writing rows ---- */

@@ -15,7 +15,7 @@
 --   results  to all: some of the results, in their order;  end  to all: those were all
 --
 -- A rank from which nothing has come for a long time is lost, as where a driver never returns: its task goes to another rank, and the
--- first result counts.
+-- first result counts. At the end of the job rank 0 waits for those that have come back, and not for others (hung).
 --
 -- Ranks other than 0 may send each other messages of other kinds, for which they have handlers (ranks:handle). Nothing may depend on
 -- these: what has no handler, what belongs to another map, and what is no message is dropped.
@@ -297,10 +297,10 @@ local function look_for_lost(r, s, o)
   for rank = 1, r.size - 1 do
     local task = s.doing[rank]
     if not r.lost[rank] and now - s.heard[rank] > limit and (task or not s.offers[rank]) then
-      r.lost[rank] = true
+      r.lost[rank] = s.offers[rank] and ("rank %d on %s"):format(rank, s.offers[rank].host) or ("rank %d"):format(rank)
       if task then
         s.workers = s.workers - 1
-        local why = ("nothing has come from rank %d on %s for %g s"):format(rank, s.offers[rank].host, limit)
+        local why = ("nothing has come from %s for %g s"):format(r.lost[rank], limit)
         conclude(s, task, rank, {good = false, why = why}, o)
       else
         s.missing = s.missing - 1
@@ -400,6 +400,20 @@ function ranks:map(names, run, o)
   return coordinate_or_fail(self, names, o)
 end
 
+-- When rank 0 is about to end, as a text: the ranks for which it would wait in vain, as nothing has come from them since they were lost; nil:
+-- none. All messages are dropped, of which large ones may be on their way.
+function ranks:hung()
+  local from
+  repeat
+    from = next(self.lost) and select(2, self.farm:receive(WAIT))
+    if from then self.lost[from] = nil end
+  until not from
+  local list = {}
+  for rank = 1, self.size - 1 do list[#list + 1] = self.lost[rank] end
+  if #list == 0 then return nil end
+  return ("%s %s: the job ends without %s"):format(table.concat(list, ", "), #list == 1 and "hangs" or "hang", #list == 1 and "it" or "them")
+end
+
 local one_process = {rank = function() return 0 end, size = function() return 1 end, host = function() return "" end}
 local shared
 
@@ -409,4 +423,4 @@ local function of_process()
   return shared
 end
 
-return {new = new, shared = of_process}
+return {new = new, shared = of_process, hung = function() return shared and shared:hung() end}

@@ -140,6 +140,38 @@ t_cmd 'a closed farm' 0 ranks 2 -e "$begin farm:close() farm:close()
 	print(require 'millrace.core'.farm(), select(2, pcall(farm.send, farm, 0, 'x')))"
 t_like 'sends nothing' "$(<"$T/out")" '^nil	.*send: the farm is closed$'
 
+# A rank whose process stops in a task. It asks before, and hours go by on rank 0, where another rank then gets the task.
+cat >"$T/hangs.lua" <<'E'
+local core = require "millrace.core"
+local now = 0
+if core.farm():rank() == 0 then core.clock = function() return now end end
+local ranks = require "millrace.ranks".shared()
+ranks:serve("hours", function() now = now + 7200 return true end)
+local results = ranks:map({"a task"}, function()
+  if ranks.rank == 1 then
+    ranks:ask("hours")
+    io.popen "kill -STOP $PPID":read "a"
+  end
+  return "done by rank " .. ranks.rank
+end)
+print(results[1].value or results[1].why)
+mr.store:put{plan = mr.load_plan "gemm_cooperative", kind = "bench", ms = 1}
+if arg[1] == "exit" then os.exit(0) elseif arg[1] == "error" then error "boom" end
+E
+export MILLRACE_STORE=$T/store.db
+for how in end exit; do
+	rm -f "$T"/store.db*
+	t_cmd "a rank that hangs, $how of the script" 0 ranks 4 "$T/hangs.lua" $how
+	t_is '  is not waited for' "$(<"$T/out")" 'done by rank 2'
+	t_is '  and is named' "$(grep ^millrace: "$T/err")" "millrace: rank 1 on $(uname -n) hangs: the job ends without it"
+	t_is '  the store was closed' "$(cd "$T" && echo store.db*)" store.db
+done
+t_cmd '  and an error of the script' 1 ranks 4 "$T/hangs.lua" error
+t_err '  which is said' "^millrace: $T/hangs.lua:[0-9]*: boom"
+t_cmd '  and no space for the output' 1 timeout 60 $mpi -n 4 bash -c 'exec "$MILLRACE" --farm "$0" >/dev/full' "$T/hangs.lua"
+t_is '  which is said' "$(grep ^millrace: "$T/err")" 'millrace: cannot write the output'
+export MILLRACE_STORE=none
+
 "$MILLRACE" --farm -e "$begin io.stderr:write 'started\n' while true do pcall(farm.receive, farm, math.huge) end" 2>"$T/err" &
 t_until 60 grep -q started "$T/err"
 kill -INT $!

@@ -73,9 +73,10 @@ is(with_results(values, 201, 600), 201, "  and all have the results")
 ---- ranks that are lost ----------------------------------------------------------------------------------
 
 -- Ranks that sleep(rank, task) seconds for a task, in calls of map one after the other. -> what ranks return, the times at which a task was
--- begun, what was reported, and which ranks had tasks, for each call
+-- begun, what was reported, and which ranks had tasks, for each call; with o.wait, what rank 0 says of ranks that hang so many seconds after
+-- the last call
 local function play_lost(o)
-  local begun, reports, by = {}, {}, {}
+  local begun, reports, by, hung = {}, {}, {}, nil
   local values, stats = sim.play{size = o.size, latency = 1e-3, stop = o.stop, body = function(farm, rank)
     local r, last = ranks_of(farm), nil
     r:serve("store", function(x) return x end)
@@ -91,13 +92,17 @@ local function play_lost(o)
         if o.report then o.report(task, farm:now(), n) end
       end})
     end
+    if rank == 0 and o.wait then
+      farm:sleep(o.wait)
+      hung = r:hung() or "none"
+    end
     return last
   end}
-  return values, begun, reports, by, stats
+  return values, begun, reports, by, hung
 end
 
-local at, begun, reports, by, stats = {}, nil, nil, nil, nil
-values, begun, reports = play_lost{size = 9, n = 40, stop = 5000, sleep = function(rank) return rank == 3 and 1e9 or 10 end,
+local at, begun, reports, by, hung = {}, nil, nil, nil, nil
+values, begun, reports, by, hung = play_lost{size = 9, n = 40, stop = 5000, wait = 1000, sleep = function(rank) return rank == 3 and 1e9 or 10 end,
   report = function(task, now, n) if n ~= "again" then at[#at + 1] = now end end}
 is(#at, 40, "a rank that never answers: all tasks are reported")
 ok(at[39] < 61 and at[40] < 112, ("  the others by %.1f s, its own by %.1f s"):format(at[39], at[40]))
@@ -105,6 +110,13 @@ is(with_results(values, 9, 40), 8, "  and all ranks but it have the results")
 local lost = 0
 for _, text in ipairs(reports) do if text:find "of 3: nothing has come from rank 3 on host0 for 100 s" then lost = lost + 1 end end
 is(lost, 1, "  which are said to be lost, once")
+is(hung, "rank 3 on host0 hangs: the job ends without it", "  and at the end to hang")
+for wait, want in pairs{[10] = "rank 2 on host0, rank 9 on host1 hang: the job ends without them", [350] = "rank 9 on host1 hangs: the job ends without it",
+  [1500] = "none"} do
+  values, begun, reports, by, hung = play_lost{size = 10, n = 9, stop = 5000, wait = wait,
+    sleep = function(rank) return rank == 2 and 400 or rank == 9 and 1000 or 10 end}
+  is(hung, want, ("ranks that have answered %d s after all is done do not hang"):format(wait))
+end
 
 -- How many of n tasks were reported as good once, and no other way than lost or good.
 local function reported_once(n)
@@ -134,7 +146,7 @@ is(with_results(values, 4, 6), 4, "  all ranks have the results")
 
 -- Rank 2 answers after 400 s, when rank 0 is at the next call.
 local late = false
-values, begun, reports, by = play_lost{size = 3, n = 4, calls = 3, sleep = function(rank)
+values, begun, reports, by, hung = play_lost{size = 3, n = 4, calls = 3, wait = 0, sleep = function(rank)
   if rank == 2 and not late then
     late = true
     return 400
@@ -142,6 +154,7 @@ values, begun, reports, by = play_lost{size = 3, n = 4, calls = 3, sleep = funct
   return 70
 end}
 is(with_results(values, 3, 4), 3, "a rank that answers when the others are at the next call reaches the end with them")
+is(hung, "none", "  and does not hang")
 is(#reports, 13, "  its result does not count in that call")
 ok(not by[2][2] and by[3][2], "  it has tasks in the one after")
 
