@@ -126,10 +126,24 @@ function group:leave_out(server)
   end
 end
 
--- Take a message of a rank: a row of an item that it holds, or of one that was dropped.
+-- Take the first message of a rank. -> what is wrong with it, or nil: the rank is ready for the search, and not lost any more.
+function group:welcome(m, from)
+  if m.kind ~= "ready" or m.names ~= self.name then
+    return ("farm: rank %d on %s searches for something else: not all ranks make the same calls"):format(from, tostring(m.host))
+  end
+  self.ranks.lost[from] = nil
+end
+
+-- Take a message of a rank: a row of an item that it holds, or of one that was dropped. A rank that was lost may get ready now; it waits for
+-- the result.
 function group:receive(seconds)
   local m, from = self.ranks:next(seconds)
   if not m then return false end
+  if self.ranks.lost[from] then
+    local wrong = self:welcome(m, from)
+    if wrong then core.raise(wrong) end
+    return true
+  end
   local server = self.of_rank[from]
   local wrong = (m.kind ~= "row" or not server) and ("'%s'"):format(m.kind) or fault(m.row)
   if wrong then core.raise(("farm: rank %d sent %s"):format(from, wrong)) end
@@ -192,7 +206,7 @@ end
 -- should know of ranks.
 function remote.begin(ranks, name, warn)
   ranks.maps = ranks.maps + 1
-  local g = setmetatable({ranks = ranks, servers = {}, of_rank = {}, warn = warn,
+  local g = setmetatable({ranks = ranks, name = core.hash(name), servers = {}, of_rank = {}, warn = warn,
     measured = {}}, group)                              -- rows of candidates that were dropped, by script
   local offers, missing = {}, 0
   for rank = 1, ranks.size - 1 do
@@ -201,10 +215,11 @@ function remote.begin(ranks, name, warn)
   end
   while missing > 0 do
     local m, from = ranks:next()
-    if m and (m.kind ~= "ready" or m.names ~= core.hash(name)) then
-      g:fail(("farm: rank %d on %s searches for something else: not all ranks make the same calls"):format(from, tostring(m.host)))
-    elseif m then
-      missing, offers[from] = missing - (ranks.lost[from] and 0 or 1), {host = m.host, offer = m.offer, compilers = m.compilers}
+    if m then
+      if not ranks.lost[from] then missing = missing - 1 end
+      local wrong = g:welcome(m, from)
+      if wrong then g:fail(wrong) end
+      offers[from] = {host = m.host, offer = m.offer, compilers = m.compilers}
     end
   end
   local chosen = farm_devices.choose(offers, warn)

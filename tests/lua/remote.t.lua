@@ -84,6 +84,7 @@ local function search(size, seed, candidates, o)
   end
   local said = {}
   local first = new_ranks(here)
+  first.lost = o.lost or first.lost
   local group = remote.begin(first, "a search", function(text) said[#said + 1] = text end)
   o.server = group.servers
   o.uncertainty = 0.05
@@ -162,6 +163,26 @@ for seed = 1, 20 do
   if not r.best or world.skips[r.best.script] then problem = ("seed %d: no plan without spills"):format(seed) end
 end
 is(problem, nil, "where the first ones spill, others are measured")
+
+-- A rank that was lost before, and gets ready while the others measure, or has done so before they do.
+do
+  local wrong, came = nil, {}
+  for seed = 1, 30 do
+    local list, times = space(20, seed)
+    local lost = {[2] = "rank 2"}
+    local measures = false
+    world = {times = times, log = {}, without = {}, fails = function(_, rank)
+      measures = measures or rank == 2
+      return false
+    end}
+    local good, r, returned, after = pcall(search, 4, seed, list, {lost = lost})
+    if not good then wrong = ("seed %d: %s"):format(seed, r)
+    elseif next(lost) or after ~= "done" or returned[2].best ~= r.best.script then wrong = ("seed %d: it is still lost"):format(seed) end
+    came[measures] = true
+  end
+  is(wrong, nil, "a rank that was lost, and comes back while the others search, has the result, too")
+  ok(came[true] and came[false], "  it measures if it was ready with the others")
+end
 
 -- A device that is not like the others.
 do
