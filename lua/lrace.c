@@ -211,6 +211,64 @@ static int race_l(lua_State *L)
 	return 1;
 }
 
+/* work while the device measures ------------------------------------------- */
+
+/* The registry's fields of these addresses: the function of core.meanwhile, and its error. */
+static const char meanwhile_key, meanwhile_error_key;
+
+static void set_meanwhile(lua_State *L, const char *key, int idx)
+{
+	lua_pushvalue(L, idx);
+	lua_rawsetp(L, LUA_REGISTRYINDEX, key);
+}
+
+/* Called while the device works, in the thread that waits for it. It must not raise. An error is kept, and ends these calls. */
+static void call_meanwhile(void *ud)
+{
+	struct host *h = ud;
+	lua_State *L = h->L;
+
+	if (!lua_checkstack(L, 4))
+		return;
+	if (lua_rawgetp(L, LUA_REGISTRYINDEX, &meanwhile_key) != LUA_TFUNCTION) {
+		lua_pop(L, 1);
+	} else if (lua_pcall(L, 0, 0, 0) != LUA_OK) {
+		lua_rawsetp(L, LUA_REGISTRYINDEX, &meanwhile_error_key);	/* the fields are there: it needs no memory */
+		lua_pushboolean(L, false);
+		lua_rawsetp(L, LUA_REGISTRYINDEX, &meanwhile_key);
+	}
+	enter(L);
+}
+
+/* core.meanwhile(f, g, ...) -> what g(...) returns. While the device works for g, f() is called now and then; it cannot use the
+ * device. An error of f is raised when g has ended. */
+static int meanwhile_l(lua_State *L)
+{
+	struct gpu *g = gpu_of(L);
+	int status;
+
+	luaL_checktype(L, 1, LUA_TFUNCTION);
+	luaL_checktype(L, 2, LUA_TFUNCTION);
+	lua_pushboolean(L, false);
+	set_meanwhile(L, &meanwhile_error_key, -1);
+	set_meanwhile(L, &meanwhile_key, 1);
+	lua_pop(L, 1);
+	gpu_meanwhile(g, call_meanwhile, host_of(L));
+	status = lua_pcall(L, lua_gettop(L) - 2, LUA_MULTRET, 0);
+	gpu_meanwhile(g, NULL, NULL);
+	lua_rawgetp(L, LUA_REGISTRYINDEX, &meanwhile_error_key);
+	lua_pushboolean(L, false);
+	set_meanwhile(L, &meanwhile_error_key, -1);
+	set_meanwhile(L, &meanwhile_key, -1);
+	lua_pop(L, 1);
+	if (lua_toboolean(L, -1))
+		return lua_error(L);
+	lua_pop(L, 1);
+	if (status != LUA_OK)
+		return lua_error(L);
+	return lua_gettop(L) - 1;
+}
+
 /* Ctrl-C ------------------------------------------------------------------- */
 
 /* Call the function at 1 with the arguments behind it: true and its results. Otherwise, if Ctrl-C ended
@@ -255,7 +313,7 @@ void lua_open_race(lua_State *L)
 	static const luaL_Reg functions[] = {
 		{ "compile_begin", compile_begin_l }, { "compile_wait", compile_wait_l },
 		{ "compile_end_idle", compile_end_idle_l }, { "compile_state", compile_state_l }, { "race", race_l },
-		{ "heed", heed_l }, { "try", try_l }, { NULL, NULL } };
+		{ "meanwhile", meanwhile_l }, { "heed", heed_l }, { "try", try_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ .name = POOL_CLASS, .meta = pool });
 	class_new(L, &(struct class_def){ .name = COMPILING_CLASS, .methods = methods, .meta = meta });

@@ -14,6 +14,7 @@ local SWITCH <const> = 0.01                             -- the share by which a 
 local UNCERTAINTY = 0.1                                       -- if the model's uncertainty is not known
 local WORST = 1.25                                      -- candidates predicted to take more than this times the best are ignored
 local SHARP <const> = 8                                 -- whether kernels spill depends more closely on likeness than their speed does
+local SPARE <const>, TRIALS_OF_SPARE <const> = 8, 16    -- items that are begun earlier than servers want: at most; one for so many trials
 local NEAR, FINALISTS = 1.02, 4                         -- the candidates of the last race: how near to the best, how many
 
 -- The candidates left, sorted by predicted time, and the known chances of each.
@@ -97,12 +98,18 @@ end
 
 local function new_run(bound, device, candidates, o)
   local servers = o.server or require "millrace.serve"(bound, device, o)
-  return setmetatable({
-    bound = bound, o = o, queue = new_queue(servers.begin and {servers} or servers), source = new_source(candidates),
+  -- In a long search compilers always have work. A short one learns more if candidates are chosen late.
+  local spare = math.min(SPARE, (o.trials or 0) // TRIALS_OF_SPARE)
+  local r = setmetatable({
+    bound = bound, o = o, queue = new_queue(servers.begin and {servers} or servers, spare), source = new_source(candidates),
     belief = new_belief(o.uncertainty or uncertainty_of(device)), results = {}, trials = 0, known = 0, device_seconds = 0, given = 0,
     seen = {}, reserve = {}, trusted = {}, scores = {}, gain = o.gain or GAIN, risk = o.risk or RISK, worst = o.worst or WORST,
     clock = o.clock or core.clock, most = o.trials or math.huge,
   }, run)
+  for _, server in ipairs(r.queue.servers) do
+    server.meanwhile = function() return not r:is_late() and r:feed(1) end
+  end
+  return r
 end
 
 -- Add to a server's row what is known about the candidate.
@@ -188,18 +195,20 @@ function run:next_one()
   return c, self.best and chance or 1
 end
 
--- Give the servers as many items as they can hold, as long as these are worth it. True if there is something left.
-function run:feed()
+-- Give the servers as many items as they can hold, and not more than `most`, as long as these are worth it. True if there is something left.
+function run:feed(most)
+  local given = 0
   while true do
     local c, chance = self:next_one()
     if not c or chance <= self.risk then return c ~= nil end
     local _, free = self.queue:freest()
-    if self.trials + self.queue:count() >= self.most or free == 0 then return true end
+    if self.trials + self.queue:count() >= self.most or free == 0 or given == most then return true end
     self.source:drop()
     if not self:is_repeated(c) and not self:recall(c) then
       local item = self:item_of(c)
       self.first = self.first or item
       self.queue:put(item)
+      given = given + 1
     end
   end
 end
@@ -285,12 +294,14 @@ function run:awaits_first()
   return false
 end
 
+function run:is_late() return self.late and self.clock() >= self.late or false end
+
 -- Measure until there is a reason to end, which it returns. When the time is used, the most promising candidate is measured all
 -- the same: others may have been compiled before it, and be the fastest of few.
 function run:loop()
-  local late = self.o.seconds and self.clock() + self.o.seconds
+  self.late = self.o.seconds and self.clock() + self.o.seconds
   while true do
-    local is_late = late and self.clock() >= late
+    local is_late = self:is_late()
     local left = not is_late and self:feed()
     if is_late and not self:awaits_first() then return "seconds" end
     if self.trials >= self.most then return "trials" end
@@ -395,7 +406,10 @@ return function(bound, device, candidates, o)
   end)
   if not good then ended = r.ended or "interrupted" end
   r.queue:drop()
-  for _, server in ipairs(r.queue.servers) do if server.end_idle then server:end_idle() end end
+  for _, server in ipairs(r.queue.servers) do
+    server.meanwhile = nil
+    if server.end_idle then server:end_idle() end
+  end
   local mean, spread = r.belief:unknown_error()
   local text = ended == "sure" and why.sure:format(100 * r.gain, 100 * r.risk)
     or ended == "trials" and why.trials:format(r.most) or why[ended]

@@ -4,6 +4,7 @@
 -- on. A result is a row {id=, status=, ...} of plain values. A server has:
 --
 --   server.capacity        how many items it wants to hold at a time, with those whose kernels it still compiles
+--   server.meanwhile       set by the policy: a function to call now and then while a device measures
 --   server:begin(item)     -> handle; does not wait
 --   server:wait(seconds)   waits until something may have changed, but no longer
 --   handle:poll(incumbent) -> a row; nil: not yet. It may measure meanwhile, against the incumbent, the best item so far
@@ -17,13 +18,14 @@ local WAIT = 0.2                                        -- seconds between two p
 local queue = {}
 queue.__index = queue
 
-local function new(servers) return setmetatable({servers = servers, under_way = {}}, queue) end
+-- spare: how many more items each server gets than it wants (0).
+local function new(servers, spare) return setmetatable({servers = servers, spare = spare or 0, under_way = {}}, queue) end
 
 -- The server that can take most items, and how many.
 function queue:freest()
   local best, most = nil, 0
   for _, server in ipairs(self.servers) do
-    local free = server.capacity
+    local free = server.capacity > 0 and server.capacity + self.spare or 0
     for _, work in ipairs(self.under_way) do if work.server == server then free = free - 1 end end
     if free > most then best, most = server, free end
   end

@@ -103,6 +103,13 @@ function ranks:poll(seconds)
   until not from or m and m.kind == "end"
 end
 
+-- Take the first message of a kind out of those that poll has kept; nil: there is none.
+function ranks:take(kind)
+  for i, x in ipairs(self.deferred) do
+    if x[1].kind == kind then return table.remove(self.deferred, i)[1] end
+  end
+end
+
 ---- calls of rank 0 --------------------------------------------------------------------------------
 
 -- On rank 0: let tasks on other ranks call f(value, task, rank) by this name. It takes and returns plain values; an error of it is one of

@@ -285,6 +285,13 @@ function remote.work(ranks, name, bound, device, o)
     if good then return x end
     answer(id, {id = id, status = "failed", why = tostring(x)})
   end
+  local function begin(item) handles[item.id] = attempt(item.id, measuring.begin, measuring, item_of(item, bound)) end
+  -- While the device measures, the kernel of another item can be compiled.
+  local function begin_another()
+    ranks:poll(0)
+    local other = ranks:take "measure"
+    if other then begin(other.item) end
+  end
   while true do
     m = ranks:next(next(handles) and 0 or between())
     if m and m.kind == "end" then
@@ -296,8 +303,11 @@ function remote.work(ranks, name, bound, device, o)
     elseif m and m.kind == "helpers" then
       helpers.use(ranks, m.list)
     elseif m and m.kind == "measure" then
-      measuring = measuring or require "millrace.serve"(bound, device, {seed = o.seed})
-      handles[m.item.id] = attempt(m.item.id, measuring.begin, measuring, item_of(m.item, bound))
+      if not measuring then
+        measuring = require "millrace.serve"(bound, device, {seed = o.seed})
+        measuring.meanwhile = begin_another
+      end
+      begin(m.item)
     elseif m and m.kind == "lead" then
       leads = true
     elseif m and m.kind == "incumbent" then

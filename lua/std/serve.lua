@@ -351,6 +351,12 @@ function server:check_fastest(rows, items, incumbent)
   end
 end
 
+-- While the device measures: give compilers their next work, and have the policy begin another item.
+function server:work_meanwhile()
+  helpers.compile_wait(0)
+  if self.meanwhile then self.meanwhile() end
+end
+
 -- Measure the items; returns their rows by id.
 function server:measure(items, incumbent)
   local began = core.clock()
@@ -441,7 +447,8 @@ function handle:poll(incumbent)
         items[#items + 1], of[h.item.id] = h.item, h
       end
     end
-    for id, row in pairs(s:measure(items, incumbent)) do of[id].row = row end
+    local rows = core.meanwhile(function() s:work_meanwhile() end, s.measure, s, items, incumbent)
+    for id, row in pairs(rows) do of[id].row = row end
   end
   if self.row then s:forget(self) end
   return self.row

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,6 +18,8 @@
 #define COPY_BYTES_A_SECOND 1e8		/* a lower bound for any bus */
 #define BENCH_SECONDS 1.0		/* added to a run's limit for a batch of a benchmark */
 
+enum { MEANWHILE_MS = 20 };		/* between two calls of g->meanwhile */
+
 #define CHUNK ((size_t)64 << 20)	/* bytes that are reserved or copied before the next look at `stop` */
 
 struct gpu {
@@ -29,6 +32,10 @@ struct gpu {
 	int share_fd;			/* open if share_bytes > 0 */
 	struct arena scratch;		/* of the current call */
 	enum gpu_failure failure;
+	struct gpu_info probed[GPU_APIS + 1];	/* by what was asked for; without a name: not probed */
+	void (*meanwhile)(void *ud);	/* called while a call waits; may be NULL */
+	void *meanwhile_ud;
+	bool in_meanwhile;
 };
 
 void gpu_new(struct mem *m, int device, struct gpu **out)
@@ -80,6 +87,12 @@ void gpu_free(struct gpu *g)
 enum gpu_failure gpu_failure(const struct gpu *g)
 {
 	return g->failure;
+}
+
+void gpu_meanwhile(struct gpu *g, void (*f)(void *ud), void *ud)
+{
+	g->meanwhile = f;
+	g->meanwhile_ud = ud;
 }
 
 const char *gpu_cache_name(enum gpu_cache c)
@@ -175,6 +188,18 @@ static enum err_code start_worker(struct gpu *g, const struct stop *stop, struct
 	return fail_exchange(g, NULL, status ? status : WIRE_GARBLED, STAGE_STARTING, e);
 }
 
+/* Call g->meanwhile until there is a message, or the deadline has passed. */
+static void wait_meanwhile(struct gpu *g, double deadline, const struct stop *stop)
+{
+	struct pollfd p = { .fd = g->worker.socket, .events = POLLIN };
+
+	while (g->meanwhile && !stop_asked(stop) && clock_seconds() < deadline && poll(&p, 1, MEANWHILE_MS) == 0) {
+		g->in_meanwhile = true;
+		g->meanwhile(g->meanwhile_ud);
+		g->in_meanwhile = false;
+	}
+}
+
 /* Send the request and receive messages until the reply, whose verdict goes to *v. *stage is the last
  * stage that the worker reported. */
 static enum wire_status exchange_messages(struct gpu *g, struct request *q, enum stage *stage, struct verdict *v)
@@ -185,6 +210,7 @@ static enum wire_status exchange_messages(struct gpu *g, struct request *q, enum
 	struct frame f;
 
 	while (!status) {
+		wait_meanwhile(g, deadline, q->stop);
 		status = wire_receive(g->worker.socket, &f, &g->scratch, deadline, q->stop);
 		if (f.fd >= 0)
 			close(f.fd);	/* none is expected */
@@ -235,6 +261,12 @@ static enum err_code check_reply(struct gpu *g, struct request *q, struct err *e
 	return fail_exchange(g, q, WIRE_GARBLED, STAGE_RETURNING, e);
 }
 
+/* An error if another call waits for the worker. */
+static enum err_code check_free(const struct gpu *g, struct err *e)
+{
+	return g->in_meanwhile ? err_set(e, ERR_INPUT, NOWHERE, "the device works for another call") : OK;
+}
+
 /* ---- probing and compiling ---- */
 
 enum err_code gpu_probe(struct gpu *g, enum gpu_api api, const struct stop *stop, struct gpu_info *info,
@@ -242,13 +274,20 @@ enum err_code gpu_probe(struct gpu *g, enum gpu_api api, const struct stop *stop
 {
 	struct request q;
 
-	release_last_call(g);
 	*info = (struct gpu_info){ 0 };
+	if (g->in_meanwhile && *g->probed[api].name) {
+		*info = g->probed[api];
+		return OK;
+	}
+	TRY(check_free(g, e));
+	release_last_call(g);
 	request_init(&q, g, MSG_PROBE, stop);
 	wire_put_u32(&q.body, api);
 	TRY(ask_worker(g, &q, e));
 	get_gpu_info(&q.reply, info, &g->scratch);
-	return check_reply(g, &q, e);
+	TRY(check_reply(g, &q, e));
+	g->probed[api] = *info;
+	return OK;
 }
 
 enum err_code gpu_compile(struct gpu *g, const struct compile_job *job, const struct stop *stop,
@@ -257,8 +296,9 @@ enum err_code gpu_compile(struct gpu *g, const struct compile_job *job, const st
 	struct request q;
 	enum err_code code;
 
-	release_last_call(g);
 	*r = (struct compile_result){ .log = "" };
+	TRY(check_free(g, e));
+	release_last_call(g);
 	if (compile_check(job, e))
 		return set_failure(g, GPU_FAIL_JOB, e->code);
 	request_init(&q, g, MSG_COMPILE, stop);
@@ -392,8 +432,9 @@ enum err_code gpu_run(struct gpu *g, const struct gpu_job *job, double limit,
 	struct request q;
 	enum err_code code;
 
-	release_last_call(g);
 	*r = (struct gpu_result){ 0 };
+	TRY(check_free(g, e));
+	release_last_call(g);
 	request_init(&q, g, MSG_RUN, stop);
 	code = prepare_job(g, job, limit, &l, &q, e);
 	code = code ? set_failure(g, kinds[code], code) : ask_worker(g, &q, e);

@@ -128,6 +128,10 @@ NODISCARD enum err_code gpu_compile(struct gpu *g, const struct compile_job *job
 NODISCARD enum err_code gpu_run(struct gpu *g, const struct gpu_job *job, double limit,
 	const struct stop *stop, struct arena *a, struct gpu_result *r, struct err *e);
 
+/* Call f(ud) about every 20 ms while a call waits for the worker, so that the caller can do something else; NULL: nothing.
+ * Meanwhile gpu_probe gives what it found before, and other calls fail. */
+void gpu_meanwhile(struct gpu *g, void (*f)(void *ud), void *ud);
+
 enum gpu_failure gpu_failure(const struct gpu *g);
 
 /* "cold L2", "warm L2"; NULL: unknown. */

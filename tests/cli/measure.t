@@ -290,4 +290,34 @@ t_ok 'Ctrl-C ends that' t_until 60 grep -q '^best	nil	interrupted	0' "$T/out"
 t_is '  and the workers, but for that of the device' "$(ps -o pid= --ppid "$pid" | wc -l)" 1
 exec 9>&-
 wait $pid
+
+#---- work while the device is at work ----------------------------------------------------------
+cat >"$T/meanwhile.lua" <<'E'
+dofile(arg[1])
+local core = require "millrace.core"
+local two, three = plans[2]:compile(), plans[3]:compile()   -- the third one hangs
+local found, calls, got, built = mr.attached().name, 0, nil, nil
+local function hang() return core.run(three, nil, {limit = 0.3}) end
+local good, why = pcall(core.meanwhile, function()
+  calls = calls + 1
+  got = got or {mr.attached().name == found, select(2, pcall(core.run, two))}
+  built = built or core.compile_begin(plans[4])
+end, hang)
+print(calls > 0, good, (tostring(why):match "and was stopped"))
+print(got[1], (got[2]:gsub("^.*:%d+: ", "")))
+print("compiled", built:kernel().registers > 0, core.run(two).C ~= nil)
+calls = 0
+print(pcall(core.meanwhile, function() calls = calls + 1 error("mine", 0) end, hang))
+print(calls, core.meanwhile(print, function(...) return core.run(two).C ~= nil, ... end, 1, nil, 3))
+print(pcall(core.meanwhile, nil, hang))
+E
+FAKE_CUDA_KERNELS="$b3=hang" t_cmd 'a function that is called while the device is at work' 0 "$MILLRACE" "$T/meanwhile.lua" "$T/plans.lua"
+t_out '  can compile, and ask what the device is; it cannot use it, and its error comes last' <<'E'
+true	false	and was stopped
+true	the device works for another call
+compiled	true	true
+false	mine
+1	true	1	nil	3
+false	bad argument #1 to 'millrace.core.meanwhile' (function expected, got nil)
+E
 t_done

@@ -340,6 +340,20 @@ measure(nil, nil, candidates, {server = pair, uncertainty = 0.5, gain = 0, final
 is(table.concat(log3, ", "), "begin a, begin b, measure a, measure b, begin c, begin d, measure c, measure d",
   "plans that are measured together are learned from together")
 
+-- While a device measures, it gets other items, one at a time, as many as it wants.
+local idle
+idle, log = device({a = 1, b = 1.01, c = 1.02, d = 1.03}, {capacity = 1, measuring = function(x)
+  if x.script ~= "a" then return end
+  idle.capacity = 2
+  for _ = 1, 3 do idle.meanwhile() end
+end})
+measure(nil, nil, candidates, {server = idle, uncertainty = 0.5, gain = 0, final = false})
+is(table.concat(log, ", ", 1, 4), "begin a, measure a, begin b, begin c", "another item is begun while a device measures")
+is(idle.meanwhile, nil, "  but not later")
+idle, log = device({a = 1, b = 1.01, c = 1.02, d = 1.03}, {capacity = 1})
+measure(nil, nil, candidates, {server = idle, uncertainty = 0.5, gain = 0, final = false, trials = 16})
+is(table.concat(log, ", ", 1, 3), "begin a, begin b, measure a", "a search of 16 trials begins one item more than the server wants")
+
 ---- progress -------------------------------------------------------------------------------------
 
 local reported = {}
