@@ -1,16 +1,19 @@
--- ahead.lua - what the compilers and the device do while the model is still searched for plans to measure.
+-- ahead.lua - what compilers and devices do while the model is still searched for plans to measure.
 --
 -- The best plans so far are compiled, as is what compares outputs with the reference. And one of them is measured as soon as both are
--- there, so that a right kernel is known after seconds, even if the search in the model takes longer or is interrupted.
+-- there, so that a right kernel is known after seconds, even if the search in the model takes longer or is interrupted. Other ranks of a
+-- farm do nothing else meanwhile, so they measure more of the best plans so far.
 
 local core = require "millrace.core"
 local helpers = require "millrace.helpers"
+local new_queue = require "millrace.queue"
 local scripts = require "millrace.script"
 local serve = require "millrace.serve"
 
 local PLANS <const>, AT_ONCE <const> = 8, 2             -- of the best plans so far are compiled, and begun at a time ...
 local SECONDS <const> = 0.4                             -- ... of so many seconds
 local ATTEMPTS <const> = 3                              -- plans to measure until the first right one
+local SHARE <const> = 4                                 -- other ranks measure at most a trial of so many ahead
 
 local ahead = {}
 ahead.__index = ahead
@@ -22,23 +25,36 @@ function ahead:compile(plan, script)
   self.begun[script] = true
 end
 
+function ahead:item_of(plan, script, found)
+  self.given = self.given + 1
+  return {id = self.given, script = script, plan = plan, bound = self.bound, seed = self.seed,
+    candidate = {plan = plan, script = script, predicted = found.seconds, traits = found.traits}}
+end
+
+function ahead:is_known(script) return self.known[scripts.body(script)] ~= nil end
+
+-- Keep the row of an item that was measured.
+function ahead:learn(row, item)
+  row.predicted, row.plan = item.candidate.predicted, item.plan
+  self.rows[#self.rows + 1] = {item = item, row = row}
+  if self.put then self.put(row) end
+  if row.status ~= "ok" then return end
+  local base = row.ratio and self.scores[row.against]
+  row.score = base and row.ratio * base or row.ms
+  self.scores[row.id], self.incumbent = row.score, self.incumbent or item
+  if self.best and self.best.score <= row.score then return end
+  self.best = row
+  if self.progress then
+    self.progress{trials = #self.rows, best = row, last = row, results = self:results(), device_seconds = row.device_seconds}
+  end
+end
+
 -- Measure a plan of a search's found list if it is compiled. "interrupted" if Ctrl-C ended that.
 function ahead:measure(plan, script, found)
-  local item = {id = #self.rows + 1, script = script, plan = plan, bound = self.bound, seed = self.seed,
-    candidate = {plan = plan, script = script, predicted = found.seconds, traits = found.traits}}
+  local item = self:item_of(plan, script, found)
   local finished, row = core.heed(self.server.measure_early, self.server, item)
   if not finished then return "interrupted" end
-  if not row then return end
-  row.predicted, row.plan = found.seconds, plan
-  self.rows[item.id] = {item = item, row = row}
-  if self.put then self.put(row) end
-  if row.status == "ok" then
-    row.score = row.ms
-    self.best = row
-    if self.progress then
-      self.progress{trials = #self.rows, best = row, last = row, results = self:results(), device_seconds = row.device_seconds}
-    end
-  end
+  if row then self:learn(row, item) end
 end
 
 -- The rows so far.
@@ -60,7 +76,7 @@ function ahead:step(search, is_first)
     if script and not self.begun[script] then
       self:compile(plan, script)
       given = given + 1
-    elseif script and is_first and not self.best and #self.rows < ATTEMPTS and not self.known[scripts.body(script)]
+    elseif script and is_first and not self.best and #self.rows < ATTEMPTS and not self:is_known(script)
         and self:measure(plan, script, x) then
       return "interrupted"
     end
@@ -74,13 +90,64 @@ function ahead:__close()
   self.server:end_idle()
 end
 
--- A server of the attached device, and what it has to do; declare it <close>. make(search, trial) -> a plan, or nil. o: seed=, put=
--- (each row, at once), known= (rows by the bodies of scripts, of plans that were measured before), progress= (called with a state as
--- measure.lua's is, once there is a right kernel).
-return function(bound, device, make, o)
-  local jobs = {}
-  local server = serve(bound, device, {seed = o.seed, ahead = jobs})
-  server:prepare()
-  return setmetatable({bound = bound, server = server, seed = o.seed, make = make, put = o.put, known = o.known or {},
-    progress = o.progress, jobs = jobs, begun = {}, rows = {}, due = core.clock() + SECONDS}, ahead)
+-- The items that are under way, for measure.lua to go on with. Here there are none.
+function ahead:hand_over() return {} end
+
+local function new(bound, make, o, class)
+  return setmetatable({bound = bound, seed = o.seed, make = make, put = o.put, known = o.known or {}, progress = o.progress, begun = {}, rows = {},
+    scores = {}, given = 0, due = core.clock() + SECONDS}, class)
 end
+
+-- What the attached device does ahead; declare it <close>. .server: the device's, to go on with. make(search, trial) -> a plan, or nil. o:
+-- seed=, put= (each row, at once), known= (rows by the bodies of scripts, of plans that were measured before), progress= (called with a
+-- state as measure.lua's is, for each new best row).
+local function of_device(bound, device, make, o)
+  local a = new(bound, make, o, ahead)
+  a.jobs = {}
+  a.server = serve(bound, device, {seed = o.seed, ahead = a.jobs})
+  a.server:prepare()
+  return a
+end
+
+---- other ranks ---------------------------------------------------------------------------------------
+
+local ahead_of_ranks = setmetatable({}, {__index = ahead})
+ahead_of_ranks.__index = ahead_of_ranks
+
+-- As ahead:step.
+function ahead_of_ranks:step(search, is_first)
+  if core.clock() < self.due then return end
+  local row, item = self.queue:poll(self.incumbent)
+  while row do
+    self:learn(row, item)
+    row, item = self.queue:poll(self.incumbent)
+  end
+  for rank, x in ipairs(is_first and search:found() or {}) do
+    local _, free = self.queue:freest()
+    if rank > PLANS or free == 0 or self.given >= self.most then break end
+    local plan = x.priced and self.make(search, x.trial)
+    local script = plan and plan:script()
+    if script and not self.begun[script] and not self:is_known(script) then
+      self.begun[script] = true
+      self.queue:put(self:item_of(plan, script, x))
+    end
+  end
+  self.due = core.clock() + SECONDS
+end
+
+function ahead_of_ranks:hand_over()
+  local list = self.queue.under_way
+  self.queue.under_way = {}
+  return list
+end
+
+function ahead_of_ranks:__close() self.queue:drop() end
+
+-- The same for servers of other ranks. o.trials: of the complete search.
+local function of_ranks(bound, servers, make, o)
+  local a = new(bound, make, o, ahead_of_ranks)
+  a.queue, a.most = new_queue(servers), o.trials // SHARE
+  return a
+end
+
+return {of_device = of_device, of_ranks = of_ranks}

@@ -270,12 +270,16 @@ function run:count(row, item)
   if row.status == "wrong" then (self.o.alarm or alarm)(row) end
 end
 
--- Begin with what the server has measured before the candidates were known, which was put and reported then.
-function run:take_early(early)
+-- Begin with what the servers have measured before the candidates were known, which was put and reported then, and with what they have
+-- to do.
+function run:take_early(early, under_way)
+  local function begin(item) self.given, self.seen[item.script] = math.max(self.given, item.id), true end
   for _, x in ipairs(early) do
-    self.given, self.seen[x.item.script] = math.max(self.given, x.item.id), true
+    begin(x.item)
     self:count(x.row, x.item)
   end
+  for _, work in ipairs(under_way) do begin(work.item) end
+  self.queue.under_way = under_way
 end
 
 -- Ask the search for more candidates near the best. -> were there any, and "interrupted" if the search was.
@@ -385,7 +389,7 @@ local why = {
 -- a share), worst= (candidates predicted slower than this times the best are ignored), final=false (no last race),
 -- more= (called when none left is likely to win: the best candidate -> a list of more, and "interrupted" if it was),
 -- early= (a list of {item=, row=}: what the server has measured already, with ids from 1; item.candidate as in candidates; neither put
--- nor reported again),
+-- nor reported again), under_way= (what the servers have to do already, as queue.lua's under_way),
 -- known= (plan -> row or nil), put= (each row, at once), progress= (a state, after each row),
 -- alarm= (a row with a wrong result), server= (or a list of them).
 -- Rows: id, status ("ok", "skipped", "wrong", "failed"), why (what is wrong or failed; of "ok", if not all outputs were compared, the
@@ -395,7 +399,7 @@ local why = {
 return function(bound, device, candidates, o)
   local r = new_run(bound, device, candidates, o or {})
   local good, ended = core.heed(function()
-    r:take_early(r.o.early or {})
+    r:take_early(r.o.early or {}, r.o.under_way or {})
     local reason = r:loop()
     r.queue:drop()
     if r.best and r.o.final ~= false then

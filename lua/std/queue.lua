@@ -40,18 +40,30 @@ end
 -- The number of items that were put, and neither taken nor dropped.
 function queue:count() return #self.under_way end
 
+-- A row that is there, and its item; or nil.
+local function ready(self, incumbent)
+  for i, work in ipairs(self.under_way) do
+    local row = work.handle:poll(incumbent)
+    if row then
+      table.remove(self.under_way, i)
+      return row, work.item
+    end
+  end
+end
+
 -- Wait for a row. Returns it and its item; nil if no item is under way.
 function queue:take(incumbent)
   while #self.under_way > 0 do
-    for i, work in ipairs(self.under_way) do
-      local row = work.handle:poll(incumbent)
-      if row then
-        table.remove(self.under_way, i)
-        return row, work.item
-      end
-    end
+    local row, item = ready(self, incumbent)
+    if row then return row, item end
     for _, server in ipairs(self.servers) do server:wait(WAIT / #self.servers) end
   end
+end
+
+-- The same without waiting: nil if there is none yet.
+function queue:poll(incumbent)
+  for _, server in ipairs(self.servers) do server:wait(0) end
+  return ready(self, incumbent)
 end
 
 -- Is there a row that take need not wait for? Servers measure several items at a time.

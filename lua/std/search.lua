@@ -4,7 +4,7 @@
 local core = require "millrace.core"
 local draft = require "millrace.draft"
 local loader = require "millrace.loader"
-local new_ahead = require "millrace.ahead"
+local ahead_of = require "millrace.ahead"
 local options = require "millrace.options"
 local repair = require "millrace.repair"
 local remote = require "millrace.remote"
@@ -468,12 +468,12 @@ local function find(bound, device, o, budget, ahead, watch)
   return searches, ended, counts
 end
 
--- searches: takes the searches that are made of other tiles, too. others: further candidates. from: {make=, server=, early=, known=}, as
+-- searches: takes the searches that are made of other tiles, too. others: further candidates. from: {make=, server=, early=, under_way=, known=}, as
 -- trials.run takes them.
 local function measure(searches, others, bound, device, found, counts, o, most, from, watch)
   local s = searches[1]
   return trials.run(s, bound, device, found, {trials = most, seconds = o.seconds, seed = o.seed, known = from.known, dynamic = o.dynamic, ready = o.ready,
-    server = from.server, early = from.early, bound = counts.bound_seconds, others = others, make = from.make,
+    server = from.server, early = from.early, under_way = from.under_way, bound = counts.bound_seconds, others = others, make = from.make,
     search = function(search)
       local ended = search:run(math.maxinteger, number(o, "seconds", 60))
       if searches[#searches] ~= search and search ~= s then searches[#searches + 1] = search end
@@ -539,8 +539,8 @@ local function search(bound, device, found, o, watch, servers)
   local budget = {trials = found and math.maxinteger or most, ends = core.clock() + number(o, "seconds", 60), measured = found ~= nil}
   local function make(s, trial) return rebuild(bound, device, s:plan(trial)) end
   local known = found and trials.known(bound, device, found.driver, o.fresh)
-  local ahead <close> = found and not servers and new_ahead(bound, device, make, {seed = o.seed, known = known,
-    progress = o.progress, put = function(row) trials.keep(row, found, o.seed or 1) end}) or nil
+  local early = {seed = o.seed, known = known, progress = o.progress, trials = most, put = function(row) trials.keep(row, found, o.seed or 1) end}
+  local ahead <close> = servers and ahead_of.of_ranks(bound, servers, make, early) or found and ahead_of.of_device(bound, device, make, early) or nil
   local searches, ended, counts, only = find(bound, device, o, budget, ahead, watch)
   if not searches then return nil, ended end
   if only then return answer(only, counts, ended, endings.repaired, {history = history_of(searches), measurements = {}}) end
@@ -548,7 +548,7 @@ local function search(bound, device, found, o, watch, servers)
   local m = nil
   if found and ended ~= "interrupted" then
     m = measure(searches, others, bound, device, found, counts, o, most,
-      {make = make, server = servers or ahead.server, early = ahead and ahead.rows, known = known}, watch)
+      {make = make, server = servers or ahead.server, early = ahead.rows, under_way = ahead:hand_over(), known = known}, watch)
   elseif ahead and ahead.best then
     m = {best = ahead.best, results = ahead:results()}
   end

@@ -190,13 +190,13 @@ end
 
 -- Measure what a search found; returns what measure() does. o: trials, seconds, seed, progress; known: rows, as trials.known gives them, which
 -- it does unless they are given; bound: of all shapes, in seconds; make: search, trial -> plan; others: further candidates or nil; search: a
--- function that runs a search and returns why it ended; server: nil for the attached device's; early: what it has measured while the search
--- ran, as measure() takes it.
+-- function that runs a search and returns why it ended; server: nil for the attached device's; early, under_way: what it has measured while the
+-- search ran, and has to do, as measure() takes these.
 function trials.run(search, bound, device, found, o)
   local seed, added = o.seed or 1, {[search] = {}}
   local known = o.known or trials.known(bound, device, found.driver)
   local r = measure(bound, device, candidates(search, added[search], bound, device, o.make, o), {
-    trials = o.trials, seconds = o.seconds, seed = seed, progress = o.progress, server = o.server, early = o.early,
+    trials = o.trials, seconds = o.seconds, seed = seed, progress = o.progress, server = o.server, early = o.early, under_way = o.under_way,
     known = function(plan)
       local row = known[script.body(plan:script())]
       return row and row.ms and {status = row.status, ms = row.ms, min = row.min, max = row.max, relative = row.error}

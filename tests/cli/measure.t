@@ -129,7 +129,7 @@ local order = {6, 5, 3, 2}                              -- what a search has fou
 local found = {}
 for i, n in ipairs(order) do found[i] = {trial = n, priced = true, seconds = 1e-4 + i * 1e-7, traits = {}} end
 local calls, put, search = 0, 0, {found = function() return {found[1], found[2], found[3]} end}   -- one that is right, whichever is compiled first
-local ahead <close> = require "millrace.ahead"(bound, device, function(_, n) return plans[n] end, {progress = function(state)
+local ahead <close> = require("millrace.ahead").of_device(bound, device, function(_, n) return plans[n] end, {progress = function(state)
   calls = calls + 1
   print("progress", state.trials, #state.results, state.best.score, state.best.plan == plans[3])
 end, put = function() put = put + 1 end})
