@@ -31,11 +31,11 @@ local weights <const> = setmetatable({tile = 3, order = 2, warps = 0.5, columns 
 
 -- uncertainty: a share, 0.07; 0: predictions are exact
 local function new(uncertainty)
-  return setmetatable({spread = math.log(1 + uncertainty) / NINETY, rows = {}, squares = 0, weight = 0}, belief)
+  return setmetatable({spread = math.log(1 + uncertainty) / NINETY, rows = {}, squares = 0, weight = 0,
+    extended = setmetatable({}, {__mode = "k"})}, belief)
 end
 
--- The similarity of two plans, 0 to 1, by their traits. A trait that a table lacks is 0.
-local function similarity(a, b)
+local function compare(a, b)
   local d = 0
   for key, x in pairs(a) do
     local y = b[key] or 0
@@ -45,6 +45,24 @@ local function similarity(a, b)
     if a[key] == nil then d = d + (weights[key] * y) ^ 2 end
   end
   return math.exp(-d / (2 * LENGTH ^ 2))
+end
+
+local compared = setmetatable({}, {__mode = "k"})       -- {[a]={[b]=similarity}}, both weak
+
+-- The similarity of two plans, 0 to 1, by their traits, which do not change any more. A trait that a table lacks is 0. Each pair is compared
+-- once: with every candidate as the first, as what is measured is compared with it again and again.
+local function similarity(a, b)
+  local of_a = compared[a]
+  if not of_a then
+    of_a = setmetatable({}, {__mode = "k"})
+    compared[a] = of_a
+  end
+  local s = of_a[b]
+  if not s then
+    s = compare(a, b)
+    of_a[b] = s
+  end
+  return s
 end
 belief.similarity = similarity
 
@@ -56,29 +74,38 @@ function belief:covariance(a, b)
   return self.spread ^ 2 * (BIAS ^ 2 * shared + SHAPE ^ 2 * similarity(a, b))
 end
 
--- For a plan with these traits: the next row of the Cholesky factor, and the posterior mean and variance of its error.
-function belief:extend(traits)
-  local row, mean, variance = {}, 0, self:covariance(traits, traits)
-  for j, known in ipairs(self.rows) do
-    local s = self:covariance(traits, known.traits)
-    for k = 1, j - 1 do s = s - row[k] * known.row[k] end
-    row[j] = s / known.row[j]
-    mean = mean + row[j] * known.z
-    variance = variance - row[j] ^ 2
+-- For a candidate: the next row of the Cholesky factor, and the posterior mean and variance of its error. What earlier measurements told
+-- of it is kept, so that each further one costs a similarity and a product of two rows.
+function belief:extend(c)
+  local x = self.extended[c]
+  if not x then
+    local traits = traits_of(c)
+    x = {traits = traits, row = {}, mean = 0, variance = self:covariance(traits, traits)}
+    self.extended[c] = x
   end
-  return row, mean, math.max(variance, 0)
+  local row = x.row
+  for j = #row + 1, #self.rows do
+    local known = self.rows[j]
+    local s, other = self:covariance(x.traits, known.traits), known.row
+    for k = 1, j - 1 do s = s - row[k] * other[k] end
+    row[j] = s / other[j]
+    x.mean = x.mean + row[j] * known.z
+    x.variance = x.variance - row[j] ^ 2
+  end
+  return x, x.mean, math.max(x.variance, 0)
 end
 
 -- Learn from a measurement, in seconds. c: {predicted= seconds, traits=}. An outlier is given more noise, so that it tells
 -- little: some plans are slow for a reason that others do not share, and one of them would make all plans that are unlike
 -- the measured ones look hopeless. But the first measurement tells the bias, however large that is.
 function belief:learn(c, measured)
-  local traits, n = traits_of(c), #self.rows + 1
-  local row, mean, variance = self:extend(traits)
+  local n = #self.rows + 1
+  local x, mean, variance = self:extend(c)
+  local row = table.move(x.row, 1, n - 1, 1, {})
   local off, sd = math.log(measured / c.predicted) - mean, math.sqrt(variance + NOISE ^ 2)
   local far = n == 1 and 1 or math.max(math.abs(off) / (FAR * sd), 1)
   row[n] = sd * far ^ 2
-  self.rows[n] = {traits = traits, row = row, z = off / row[n]}
+  self.rows[n] = {traits = x.traits, row = row, z = off / row[n]}
   local share = variance / sd ^ 2                       -- near 0 if similar plans were measured: all is noise then
   self.squares, self.weight = self.squares + share * (off / (sd * far)) ^ 2, self.weight + share
 end
@@ -90,13 +117,14 @@ function belief:scale() return math.sqrt((PRIOR + self.squares) / (PRIOR + self.
 
 -- The error of a candidate: its mean, its standard deviation, and the standard deviation without noise.
 function belief:predict_error(c)
-  local _, mean, variance = self:extend(traits_of(c))
+  local _, mean, variance = self:extend(c)
   local scale = self:scale()
   return mean, scale * math.sqrt(variance + (self.spread > 0 and NOISE ^ 2 or 0)), scale * math.sqrt(variance)
 end
 
 -- Mean and standard deviation of the error of a plan that is similar to no measured one.
-function belief:unknown_error() return self:predict_error{traits = {unlike = 100}} end
+local unlike <const> = {traits = {unlike = 100}}
+function belief:unknown_error() return self:predict_error(unlike) end
 
 -- The cumulative normal distribution (Abramowitz and Stegun, 26.2.17; to 1e-7).
 local function normal(z)

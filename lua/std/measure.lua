@@ -64,7 +64,8 @@ function source:head(rate, stamp, under_way, most_seconds)
       local chance, promise = rate(c)
       self.chances[c], self.promises[c] = luck(c) * chance, luck(c) * promise
     end
-    local value = self.promises[c] * under_way(c)
+    local value = self.promises[c]                      -- at most: under_way costs more than all else
+    if not rank or value > rank then value = value * under_way(c) end
     if not rank or value > rank then top, rank = i, value end
     most = math.max(most or 0, self.chances[c])
   end
@@ -179,7 +180,7 @@ function run:next_one()
     local share = 1
     for _, work in ipairs(pending) do
       local other = work.item.candidate
-      if other and other.traits and c.traits then share = math.min(share, 1 - similarity(other.traits, c.traits)) end
+      if other and other.traits and c.traits then share = math.min(share, 1 - similarity(c.traits, other.traits)) end
     end
     return share
   end

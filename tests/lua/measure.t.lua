@@ -297,6 +297,29 @@ ok(r.best == nil and r.ended == "done", "if all fail there is no best")
 r = measure(nil, nil, {}, {server = device{}})
 ok(r.best == nil and r.ended == "done" and #r.results == 0, "of nothing neither")
 
+---- what is learned bit by bit ----------------------------------------------------------------------
+
+-- A belief that is asked after each measurement says at the end what one says that is asked then alone.
+do
+  local next_of, plans = random(11), {}
+  for i = 1, 30 do
+    plans[i] = {predicted = 1e-3 * (1 + next_of()), traits = {["tile m"] = math.floor(4 * next_of()), warps = next_of(), unit = math.floor(2 * next_of())}}
+  end
+  local asked, once = new_belief(0.1), new_belief(0.1)
+  for i = 1, 20 do
+    for k = i % 3 + 1, 30, 3 do asked:predict_error(plans[k]) end
+    local seconds = plans[i].predicted * (0.9 + 0.3 * next_of())
+    asked:learn(plans[i], seconds)
+    once:learn({predicted = plans[i].predicted, traits = plans[i].traits}, seconds)
+  end
+  local same = true
+  for _, c in ipairs(plans) do
+    local a, b = {asked:predict_error(c)}, {once:predict_error(c)}
+    for k = 1, 3 do same = same and a[k] == b[k] end
+  end
+  ok(same, "what is learned bit by bit is what is learned at once")
+end
+
 ---- what is known ---------------------------------------------------------------------------------
 
 server, log = device({a = 1, b = 0.9, c = 1.02, d = 1.03}, {capacity = 1})
