@@ -12,6 +12,7 @@ local serve = require "millrace.serve"
 
 local PLANS <const>, AT_ONCE <const> = 8, 2             -- of the best plans so far are compiled, and begun at a time ...
 local SECONDS <const> = 0.4                             -- ... of so many seconds
+local SECONDS_OF_RANKS <const> = 0.1                    -- between two looks at other ranks, which have nothing else to do
 local ATTEMPTS <const> = 3                              -- plans to measure until the first right one
 local SHARE <const> = 4                                 -- other ranks measure at most a trial of so many ahead
 
@@ -132,7 +133,7 @@ function ahead_of_ranks:step(search, is_first)
       self.queue:put(self:item_of(plan, script, x))
     end
   end
-  self.due = core.clock() + SECONDS
+  self.due = core.clock() + SECONDS_OF_RANKS
 end
 
 function ahead_of_ranks:hand_over()
@@ -146,7 +147,7 @@ function ahead_of_ranks:__close() self.queue:drop() end
 -- The same for servers of other ranks. o.trials: of the complete search.
 local function of_ranks(bound, servers, make, o)
   local a = new(bound, make, o, ahead_of_ranks)
-  a.queue, a.most = new_queue(servers), o.trials // SHARE
+  a.queue, a.most, a.due = new_queue(servers), o.trials // SHARE, core.clock() + SECONDS_OF_RANKS
   return a
 end
 
