@@ -74,7 +74,7 @@ function belief:covariance(a, b)
   return self.spread ^ 2 * (BIAS ^ 2 * shared + SHAPE ^ 2 * similarity(a, b))
 end
 
--- For a candidate: the next row of the Cholesky factor, and the posterior mean and variance of its error. What earlier measurements told
+-- For a candidate: the next row of the Cholesky factor, and the posterior mean and variance of its error. What earlier measurements said
 -- of it is kept, so that each further one costs a similarity and a product of two rows.
 function belief:extend(c)
   local x = self.extended[c]

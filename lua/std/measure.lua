@@ -15,6 +15,7 @@ local UNCERTAINTY = 0.1                                       -- if the model's 
 local WORST = 1.25                                      -- candidates predicted to take more than this times the best are ignored
 local SHARP <const> = 8                                 -- whether kernels spill depends more closely on likeness than their speed does
 local SPARE <const>, TRIALS_OF_SPARE <const> = 8, 16    -- items that are begun earlier than servers want: at most; one for so many trials
+local BUSY <const> = 8                                  -- items under way with which servers have work for a while
 local NEAR, FINALISTS = 1.02, 4                         -- the candidates of the last race: how near to the best, how many
 
 -- The candidates left, sorted by predicted time, and the known chances of each.
@@ -307,12 +308,12 @@ function run:loop()
   self.late = self.o.seconds and self.clock() + self.o.seconds
   while true do
     local is_late = self:is_late()
-    local left = not is_late and self:feed()
+    -- To begin an item takes time, in which the device could measure: while it has work, others are begun meanwhile.
+    local left = not is_late and self:feed(self.queue:count() >= BUSY and 1 or nil)
     if is_late and not self:awaits_first() then return "seconds" end
     if self.trials >= self.most then return "trials" end
     if self.queue:count() > 0 then
-      -- The rows of all that were measured together, before others are begun: each changes what is worth it, and to begin one
-      -- takes as long as to measure one.
+      -- The rows of all that were measured together, before others are begun: each changes what is worth it.
       repeat self:take() until not self.queue:has_row()
       self:drop_hopeless()
     else

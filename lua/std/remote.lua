@@ -285,15 +285,32 @@ function remote.work(ranks, name, bound, device, o)
     if good then return x end
     answer(id, {id = id, status = "failed", why = tostring(x)})
   end
-  local function begin(item) handles[item.id] = attempt(item.id, measuring.begin, measuring, item_of(item, bound)) end
-  -- While the device measures, the kernel of another item can be compiled.
+  -- Items that came, in their order. To begin one takes time, so it is done while the device measures, or has nothing to measure.
+  local waiting = {}
   local function begin_another()
-    ranks:poll(0)
-    local other = ranks:take "measure"
-    if other then begin(other.item) end
+    local item = table.remove(waiting, 1)
+    if item then handles[item.id] = attempt(item.id, measuring.begin, measuring, item_of(item, bound)) end
+    return item ~= nil
+  end
+  local function take_item(item)
+    if not measuring then
+      measuring = require "millrace.serve"(bound, device, {seed = o.seed})
+      measuring.meanwhile = function()
+        ranks:poll(0)
+        local other = ranks:take "measure"
+        if other then take_item(other.item) end
+        begin_another()
+      end
+    end
+    waiting[#waiting + 1] = item
+  end
+  local function drop(id)
+    if handles[id] then handles[id]:drop() end
+    handles[id] = nil
+    for i, item in ipairs(waiting) do if item.id == id then return table.remove(waiting, i) end end
   end
   while true do
-    m = ranks:next(next(handles) and 0 or between())
+    m = ranks:next((next(handles) or waiting[1]) and 0 or between())
     if m and m.kind == "end" then
       for _, h in pairs(handles) do h:drop() end
       if measuring then measuring:end_idle() end
@@ -303,18 +320,13 @@ function remote.work(ranks, name, bound, device, o)
     elseif m and m.kind == "helpers" then
       helpers.use(ranks, m.list)
     elseif m and m.kind == "measure" then
-      if not measuring then
-        measuring = require "millrace.serve"(bound, device, {seed = o.seed})
-        measuring.meanwhile = begin_another
-      end
-      begin(m.item)
+      take_item(m.item)
     elseif m and m.kind == "lead" then
       leads = true
     elseif m and m.kind == "incumbent" then
       incumbent = item_of(m.item, bound)
     elseif m and m.kind == "drop" then
-      if handles[m.id] then handles[m.id]:drop() end
-      handles[m.id] = nil
+      drop(m.id)
     elseif m then
       core.raise(("farm: a message '%s' of rank 0 within a search"):format(m.kind))
     else
@@ -327,7 +339,7 @@ function remote.work(ranks, name, bound, device, o)
           any = true
         end
       end
-      if not any and next(handles) then measuring:wait(POLL) end
+      if not any and not begin_another() and next(handles) then measuring:wait(POLL) end
     end
   end
 end
