@@ -16,7 +16,7 @@ local WORST = 1.25                                      -- candidates predicted 
 local SHARP <const> = 8                                 -- whether kernels spill depends more closely on likeness than their speed does
 local SPARE <const>, TRIALS_OF_SPARE <const> = 8, 16    -- items that are begun earlier than servers want: at most; one for so many trials
 local BUSY <const> = 8                                  -- items under way with which servers have work for a while
-local NEAR, FINALISTS = 1.02, 4                         -- the candidates of the last race: how near to the best, how many
+local NEAR, FINALISTS = 1.04, 8                         -- the candidates of the last race: how near to the best, how many
 
 -- The candidates left, sorted by predicted time, and the known chances of each.
 local source = {}

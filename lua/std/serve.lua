@@ -14,8 +14,10 @@ local within = require "millrace.within"
 -- may win; they are good enough to tell which are worth a longer race (CLOSE, at most CLOSEST of them).
 local FIRST = {seconds = 0, sample = 0.012, warmup = 0, rounds = 2}
 local AGAIN = {seconds = 0, sample = 0.03, warmup = 0.003, rounds = 4}
-local LONG = {seconds = 0, sample = 0.05, warmup = 0.01, rounds = 8}
+local LONG = {seconds = 0, sample = 0.05, warmup = 0.04, rounds = 4}
+local LONGEST = {seconds = 0, sample = 0.06, warmup = 0.02, rounds = 8}
 local TOGETHER <const>, CLOSE <const>, CLOSEST <const> = 8, 1.04, 3
+local LAST_CLOSE <const>, LAST <const> = 1.015, 3       -- how near to the best finalist, and how many, for the longest race
 local LIMIT = 5                                         -- seconds that one kernel may take
 local COMPILE_SECONDS = 30                              -- a candidate is skipped after that: all that took so long had spills
 local SAMPLE <const> = 128                              -- tiles of the reference
@@ -382,19 +384,36 @@ end
 
 ---- handles ------------------------------------------------------------------------------------
 
--- Race all finalists together, also if there is one alone, for its time. The fastest one is verified; if it is wrong, the next one is.
+-- Race finalists; sets their results, with ratios to the first of them times `ratio`. Sorts the list, the fastest first.
+function server:race_finalists(items, how, results, ratio)
+  local rounds = self:race(items, how)
+  for i, item in ipairs(items) do
+    local x, low, high = paired.interval(paired.ratios(rounds, i, 1))
+    results[item.id] = {ms = paired.median(paired.times(rounds, i)), min = rounds.min[i], max = rounds.max[i], ratio = ratio * x, low = ratio * low,
+      high = ratio * high}
+  end
+  table.sort(items, function(a, b)
+    local x, y = results[a.id].ratio, results[b.id].ratio
+    if x ~= y then return x < y end
+    return a.id < b.id
+  end)
+end
+
+-- Race all finalists together, also if there is one alone, for its time, and the fastest of them once more, for longer. The fastest one is verified;
+-- if it is wrong, the next one is.
 function handle:finals()
   local s, row, began = self.server, answer(self.item, "ok"), core.clock()
-  local finalists, order = self.item.finalists, {}
-  local rounds = s:race(finalists, LONG)
   row.results, row.wrong, row.failed, row.notes = {}, {}, {}, {}
-  for i, item in ipairs(finalists) do order[i] = item end
-  for i, item in ipairs(finalists) do
-    local ratio, low, high = paired.interval(paired.ratios(rounds, i, 1))
-    row.results[item.id] = {ms = paired.median(paired.times(rounds, i)), min = rounds.min[i], max = rounds.max[i], ratio = ratio, low = low,
-      high = high}
+  local order = table.move(self.item.finalists, 1, #self.item.finalists, 1, {})
+  s:race_finalists(order, LONG, row.results, 1)
+  local best, close = row.results[order[1].id].ratio, {}
+  for i = 1, math.min(#order, LAST) do
+    if row.results[order[i].id].ratio <= best * LAST_CLOSE then close[i] = order[i] end
   end
-  table.sort(order, function(a, b) return row.results[a.id].ratio < row.results[b.id].ratio end)
+  if #close > 1 then
+    s:race_finalists(close, LONGEST, row.results, best)
+    table.move(close, 1, #close, 1, order)
+  end
   for _, item in ipairs(order) do
     local found = s:try_verdict(item, true)
     if not found.why then

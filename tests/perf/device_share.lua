@@ -14,7 +14,7 @@ local parse_json, program_of = dofile(dir .. "../lua/lib/parse_json.lua"), dofil
 
 local last                                              -- what the last search has measured, and when that began
 package.loaded["millrace.measure"] = function(bound, device, candidates, o)
-  o.gain, o.risk = 0, 0
+  o.risk = -1
   local began = core.clock()
   last = measure(bound, device, candidates, o)
   last.began = began
