@@ -2,10 +2,7 @@
 # mr.device() takes for it.
 . tests/lib.sh
 
-fakes=$(dirname "$(readlink -f "$MILLRACE")")/fake
-[ -e "$fakes/fake_cuda.so" ] && [ -e "$fakes/fake_nvml.so" ] ||
-	t_skip_all "no fake libraries in $fakes: make check builds them"
-export MILLRACE_LIBCUDA=$fakes/fake_cuda.so MILLRACE_LIBNVML=$fakes/fake_nvml.so
+t_fake_cuda
 
 echo 'print(mr.device().name)' >"$T/device.lua"
 

@@ -2,11 +2,7 @@
 # each kernel is, and whether it is wrong, by the kernel's shared memory.
 . tests/lib.sh
 
-fakes=$(dirname "$(readlink -f "$MILLRACE")")/fake
-[ -e "$fakes/fake_cuda.so" ] && [ -e "$fakes/fake_nvrtc.so" ] ||
-	t_skip_all "no fake libraries in $fakes: make check builds them"
-export MILLRACE_LIBCUDA=$fakes/fake_cuda.so MILLRACE_LIBNVML=$fakes/fake_nvml.so
-export MILLRACE_LIBNVRTC=$fakes/fake_nvrtc.so
+t_fake_cuda
 
 # plans[n] has rings of n versions, and so another number of bytes.
 cat >"$T/plans.lua" <<'E'

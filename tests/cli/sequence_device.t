@@ -1,11 +1,7 @@
 # Sequences on a device: the fake driver, each of whose launches takes 50 µs, and of a graph half of that (tests/fake/fake_cuda.c).
 . tests/lib.sh
 
-fakes=$(dirname "$(readlink -f "$MILLRACE")")/fake
-[ -e "$fakes/fake_cuda.so" ] && [ -e "$fakes/fake_nvrtc.so" ] ||
-	t_skip_all "no fake libraries in $fakes: make check builds them"
-export MILLRACE_LIBCUDA=$fakes/fake_cuda.so MILLRACE_LIBNVML=$fakes/fake_nvml.so
-export MILLRACE_LIBNVRTC=$fakes/fake_nvrtc.so MILLRACE_STORE=none
+t_fake_cuda
 
 cat >"$T/forked.lua" <<'E'
 local gemm = mr.examples.gemm

@@ -51,7 +51,7 @@ end
 local function time(row) return row.ms ~= json.null and ("%.4f"):format(row.ms) or "-" end
 
 local function compare(one, many)
-  local rows, others, worst, same = read(one), read(many), 0, 0
+  local rows, others, worst, same = read(one), read(many), 1, 0
   print(("%-18s %-34s %9s %9s %7s"):format("program", "sizes", "one, ms", "many, ms", "race"))
   for i, x in ipairs(rows) do
     local y, ratio = others[i], 1
