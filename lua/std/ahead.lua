@@ -115,9 +115,8 @@ end
 local ahead_of_ranks = setmetatable({}, {__index = ahead})
 ahead_of_ranks.__index = ahead_of_ranks
 
--- As ahead:step.
-function ahead_of_ranks:step(search, is_first)
-  if core.clock() < self.due then return end
+-- Learn from the rows that have come, and let ranks measure the best plans so far that they have not had.
+local function look(self, search, is_first)
   local row, item = self.queue:poll(self.incumbent)
   while row do
     self:learn(row, item)
@@ -133,7 +132,14 @@ function ahead_of_ranks:step(search, is_first)
       self.queue:put(self:item_of(plan, script, x))
     end
   end
+end
+
+-- As ahead:step.
+function ahead_of_ranks:step(search, is_first)
+  if core.clock() < self.due then return end
+  local finished = core.heed(look, self, search, is_first)
   self.due = core.clock() + SECONDS_OF_RANKS
+  return not finished and "interrupted" or nil
 end
 
 function ahead_of_ranks:hand_over()
