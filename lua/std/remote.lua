@@ -17,6 +17,7 @@ local helpers = require "millrace.helpers"
 
 local remote = {}
 
+local SILENCE <const> = 3600                            -- seconds after which a rank is lost that has items and from which nothing has come
 local TRIES <const>, FAILURES <const> = 2, 4            -- of an item that fails; of a rank in a row, after which it measures no more
 local POLL <const> = 0.02                               -- seconds between two looks at messages while kernels are compiled
 local STATUS <const> = {ok = true, skipped = true, wrong = true, failed = true}
@@ -82,6 +83,7 @@ handle.__index = handle
 
 local function give(h, server)
   local g = server.group
+  if not next(server.holds) then server.heard = g.ranks.clock() end
   h.server, h.tries = server, h.tries + 1
   server.holds[h.item.id] = h
   g.ranks:send(server.rank, {kind = "measure", item = item_message(h.item)})
@@ -126,6 +128,25 @@ function group:leave_out(server)
   end
 end
 
+-- A rank from which nothing has come for long, as where a driver never returns, gets no more items, and another one those that it has.
+function group:look_for_lost()
+  local now = self.ranks.clock()
+  for _, server in ipairs(self.servers) do
+    if next(server.holds) and not self.ranks.lost[server.rank] and now - server.heard > self.silence then
+      local name = ("rank %d on %s"):format(server.rank, server.host)
+      local why = ("nothing has come from %s for %g s"):format(name, self.silence)
+      self.ranks.lost[server.rank] = name
+      self.warn(why .. ": it measures nothing until something does")
+      server.wanted, server.capacity = server.capacity, 0
+      for id, h in pairs(server.holds) do
+        local other = h.tries < TRIES and self:another(server)
+        server.holds[id] = nil
+        if other then give(h, other) else h.row = {id = id, status = "failed", why = why, script = h.item.script} end
+      end
+    end
+  end
+end
+
 -- Take the first message of a rank. -> what is wrong with it, or nil: the rank is ready for the search, and not lost any more.
 function group:welcome(m, from)
   if m.kind ~= "ready" or m.names ~= self.name then
@@ -134,17 +155,20 @@ function group:welcome(m, from)
   self.ranks.lost[from] = nil
 end
 
--- Take a message of a rank: a row of an item that it holds, or of one that was dropped. A rank that was lost may get ready now; it waits for
--- the result.
+-- Take a message of a rank: a row of an item that it holds, or of one that was dropped. A rank that was lost may come back: it goes on if it
+-- was lost in this search, and else waits for the result.
 function group:receive(seconds)
   local m, from = self.ranks:next(seconds)
   if not m then return false end
-  if self.ranks.lost[from] then
+  local server = self.of_rank[from]
+  if server then server.heard = self.ranks.clock() end
+  if server and self.ranks.lost[from] then
+    self.ranks.lost[from], server.capacity = nil, server.wanted
+  elseif self.ranks.lost[from] then
     local wrong = self:welcome(m, from)
     if wrong then core.raise(wrong) end
     return true
   end
-  local server = self.of_rank[from]
   local wrong = (m.kind ~= "row" or not server) and ("'%s'"):format(m.kind) or fault(m.row)
   if wrong then core.raise(("farm: rank %d sent %s"):format(from, wrong)) end
   local h = server.holds[m.row.id]
@@ -177,11 +201,13 @@ function server:begin(item)
     h.row.id = item.id
     return h
   end
-  give(h, self.capacity > 0 and self or self.group:another(self))
+  local taker = self.capacity > 0 and self or self.group:another(self)
+  if taker then give(h, taker) else h.row = {id = item.id, status = "failed", why = "no rank measures any more", script = item.script} end
   return h
 end
 
 function server:wait(seconds)
+  self.group:look_for_lost()
   if self.group:receive(seconds) then
     while self.group:receive(0) do end
   end
@@ -203,10 +229,10 @@ end
 
 -- Rank 0 begins a search with all ranks -> the search's ranks with what they offer: {servers=, driver=, finish=}; without a device there is
 -- no server. x:finish(result): the end; all ranks get the result, a plain value. x:fail(why): an error of all. warn(text): what the user
--- should know of ranks.
-function remote.begin(ranks, name, warn)
+-- should know of ranks. silence: seconds (3600) after which a rank is lost that has items and from which nothing has come.
+function remote.begin(ranks, name, warn, silence)
   ranks.maps = ranks.maps + 1
-  local g = setmetatable({ranks = ranks, name = core.hash(name), servers = {}, of_rank = {}, warn = warn,
+  local g = setmetatable({ranks = ranks, name = core.hash(name), servers = {}, of_rank = {}, warn = warn, silence = silence or SILENCE,
     measured = {}}, group)                              -- rows of candidates that were dropped, by script
   local offers, missing = {}, 0
   for rank = 1, ranks.size - 1 do
@@ -227,7 +253,7 @@ function remote.begin(ranks, name, warn)
   for rank = 1, ranks.size - 1 do
     if chosen[rank] then
       local capacity = helpers.workers(offers[rank].offer.capacity, given[rank])
-      local s = setmetatable({group = g, rank = rank, holds = {}, failures = 0, capacity = capacity}, server)
+      local s = setmetatable({group = g, rank = rank, host = offers[rank].host, holds = {}, failures = 0, capacity = capacity}, server)
       if given[rank] then ranks:send(rank, {kind = "helpers", list = given[rank]}) end
       g.servers[#g.servers + 1], g.of_rank[rank], g.driver = s, s, offers[rank].offer.driver
     end

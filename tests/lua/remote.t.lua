@@ -59,14 +59,17 @@ local function search(size, seed, candidates, o)
     function farm:send(to, text) table.insert(inbox[to], {text, rank}) end
     return farm
   end
+  local now = 0
   local function step()
     local rank = next_of(size - 1)
+    if rank == o.silent and now >= o.since and now < (o.till or math.huge) then return end
     if coroutine.status(threads[rank]) ~= "suspended" then return end
     world.rank = rank
     assert(coroutine.resume(threads[rank]))
   end
   local here = farm_of(0)
   function here:receive()
+    now = now + 1
     for _ = 1, next_of(12) do step() end
     if #inbox[0] > 0 and next_of(3) > 1 then return table.unpack(table.remove(inbox[0], 1)) end
   end
@@ -79,20 +82,21 @@ local function search(size, seed, candidates, o)
     threads[rank] = coroutine.create(function()
       local r = new_ranks(farm, pcall)
       returned[rank] = remote.work(r, "a search", "bound", "device", {})
-      r:map({"one more call"}, function() return "done" end)
+      pcall(r.map, r, {"one more call"}, function() return "done" end)   -- an error is that of rank 0
     end)
   end
   local said = {}
-  local first = new_ranks(here)
+  local first = new_ranks(here, nil, function() return now end)
   first.lost = o.lost or first.lost
-  local group = remote.begin(first, "a search", function(text) said[#said + 1] = text end)
+  local group = remote.begin(first, "a search", function(text) said[#said + 1] = text end, 200)
   o.server = group.servers
   o.uncertainty = 0.05
   local r = measure("bound", nil, candidates, o)
   group:finish{best = r.best and r.best.script}
-  local after = first:map({"one more call"}, function() return "done" end)
+  local good, after = pcall(first.map, first, {"one more call"}, function() return "done" end)
+  o.silent = nil                                        -- it comes back now
   for _ = 1, 1000 * size do step() end
-  return r, returned, after[1].value, said
+  return r, returned, good and after[1].value or after, said
 end
 
 local function space(n, seed)
@@ -182,6 +186,36 @@ do
   end
   is(wrong, nil, "a rank that was lost, and comes back while the others search, has the result, too")
   ok(came[true] and came[false], "  it measures if it was ready with the others")
+end
+
+-- A rank from which nothing comes any more once it is ready, and one from which something comes later. Rank 0 measures time in messages here.
+for _, case in ipairs{{"is lost, and others measure what it had"}, {"comes back, and measures again", 400}} do
+  local wrong, named, back = nil, 0, 0
+  for seed = 1, 30 do
+    local list, times = space(30, seed)
+    world = {times = times, log = {}, without = {}, fails = function(_, rank)
+      if rank == 1 then world.last = #world.log end
+      return false
+    end}
+    local r, returned, after, said = search(4, seed, list, {risk = -1, silent = 1, since = 20 + seed, till = case[2]})
+    local ok_rows = 0
+    for _, row in ipairs(r.results) do ok_rows = ok_rows + (row.status == "ok" and 1 or 0) end
+    if ok_rows ~= 30 or #r.results ~= 30 then wrong = ("seed %d: %d of %d rows"):format(seed, ok_rows, #r.results) end
+    if after ~= "done" or not returned[1] then wrong = ("seed %d: it does not go on"):format(seed) end
+    named = named + (said[1] == "nothing has come from rank 1 on one for 200 s: it measures nothing until something does" and 1 or 0)
+    back = back + ((world.last or 0) > 20 and 1 or 0)
+  end
+  is(wrong, nil, "a rank from which nothing comes " .. case[1])
+  ok(named > 0 and (not case[2] or back > 0), "  and is named", named, back)
+end
+do
+  local list, times = space(5, 1)
+  world = {times = times, log = {}, without = {}, fails = function() return false end}
+  local r, _, _, said = search(2, 1, list, {risk = -1, silent = 1, since = 8})
+  local failed = 0
+  for _, row in ipairs(r.results) do failed = failed + (row.status == "failed" and row.why:find "nothing has come from rank 1" and 1 or 0) end
+  ok(failed > 0 and failed + r.trials >= 3, "where nothing comes from the only rank, what it had has failed", failed)
+  is(#said, 1, "  and the search ends")
 end
 
 -- A device that is not like the others.
