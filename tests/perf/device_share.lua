@@ -5,7 +5,7 @@
 --
 -- One search each of the rows of rows.py whose names have a pattern (Lua; a product and an attention unless given), afresh, in which all of
 -- the trials are measured, also those that are not worth it: so each run measures as many. In a farm rank 0 searches and the other ranks
--- measure and compile. A line of each row: ranks; plans measured; seconds until the first measurement (the model's search), of all, and
+-- measure and compile. The start of the driver, 1 to 2 s once for each process, is not counted. A line of each row: ranks; plans measured; seconds until the first measurement (the model's search), of all, and
 -- that a device was measuring, with what it compares; that over all; plans a minute; and the answer's milliseconds. Needs python3.
 local core = require "millrace.core"
 local measure = require "millrace.measure"
@@ -44,6 +44,7 @@ assert(rows[1], "no row has such a name")
 
 local farm = core.farm()
 local ranks = farm and farm:size() or 1
+if ranks == 1 or farm:rank() > 0 then mr.attached() end
 local heading <const> = "%-34s %5s %5s %7s %7s %7s %6s %9s %9s"
 print(heading:format("row", "ranks", "plans", "model s", "all s", "device", "share", "a minute", "ms"))
 for _, row in ipairs(rows) do
