@@ -176,7 +176,7 @@ static void push_hung(lua_State *L)
 	}
 }
 
-/* Close the farm; or, if ranks hang, which would never close it, what else this process has open. */
+/* Close the farm. If ranks hang, that would wait for ever: then only write the output and close the store, and farm_end ends the job. */
 static int leave_l(lua_State *L)
 {
 	push_hung(L);

@@ -227,16 +227,18 @@ static void call_meanwhile(void *ud)
 {
 	struct host *h = ud;
 	lua_State *L = h->L;
+	int top = lua_gettop(L);
 
 	if (!lua_checkstack(L, 4))
 		return;
-	if (lua_rawgetp(L, LUA_REGISTRYINDEX, &meanwhile_key) != LUA_TFUNCTION) {
-		lua_pop(L, 1);
-	} else if (lua_pcall(L, 0, 0, 0) != LUA_OK) {
+	if (lua_rawgetp(L, LUA_REGISTRYINDEX, &meanwhile_key) == LUA_TFUNCTION && lua_pcall(L, 0, 0, 0) != LUA_OK) {
+		if (!lua_toboolean(L, -1))
+			lua_pushboolean(L, true);
 		lua_rawsetp(L, LUA_REGISTRYINDEX, &meanwhile_error_key);	/* the fields are there: it needs no memory */
 		lua_pushboolean(L, false);
 		lua_rawsetp(L, LUA_REGISTRYINDEX, &meanwhile_key);
 	}
+	lua_settop(L, top);
 	enter(L);
 }
 
@@ -249,6 +251,9 @@ static int meanwhile_l(lua_State *L)
 
 	luaL_checktype(L, 1, LUA_TFUNCTION);
 	luaL_checktype(L, 2, LUA_TFUNCTION);
+	if (lua_rawgetp(L, LUA_REGISTRYINDEX, &meanwhile_key) == LUA_TFUNCTION)
+		throw_msg(L, "meanwhile: another function is called meanwhile");
+	lua_pop(L, 1);
 	lua_pushboolean(L, false);
 	set_meanwhile(L, &meanwhile_error_key, -1);
 	set_meanwhile(L, &meanwhile_key, 1);

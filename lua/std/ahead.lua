@@ -10,11 +10,11 @@ local new_queue = require "millrace.queue"
 local scripts = require "millrace.script"
 local serve = require "millrace.serve"
 
-local PLANS <const>, AT_ONCE <const> = 8, 2             -- of the best plans so far are compiled, and begun at a time ...
-local SECONDS <const> = 0.4                             -- ... of so many seconds
+local PLANS <const>, AT_ONCE <const> = 8, 2             -- how many of the best plans so far are compiled, and begun at one look
+local SECONDS <const> = 0.4                             -- between two looks
 local SECONDS_OF_RANKS <const> = 0.1                    -- between two looks at other ranks, which have nothing else to do
 local ATTEMPTS <const> = 3                              -- plans to measure until the first right one
-local SHARE <const> = 4                                 -- other ranks measure at most a trial of so many ahead
+local SHARE <const> = 4                                 -- other ranks measure at most 1/SHARE of the trials ahead
 
 local ahead = {}
 ahead.__index = ahead
@@ -38,6 +38,7 @@ function ahead:is_known(script) return self.known[scripts.body(script)] ~= nil e
 function ahead:learn(row, item)
   row.predicted, row.plan = item.candidate.predicted, item.plan
   self.rows[#self.rows + 1] = {item = item, row = row}
+  self.device_seconds = self.device_seconds + (row.device_seconds or 0)
   if self.put then self.put(row) end
   if row.status ~= "ok" then return end
   local base = row.ratio and self.scores[row.against]
@@ -46,15 +47,14 @@ function ahead:learn(row, item)
   if self.best and self.best.score <= row.score then return end
   self.best = row
   if self.progress then
-    self.progress{trials = #self.rows, best = row, last = row, results = self:results(), device_seconds = row.device_seconds}
+    self.progress{trials = #self.rows, best = row, last = row, results = self:results(), device_seconds = self.device_seconds}
   end
 end
 
--- Measure a plan of a search's found list if it is compiled. "interrupted" if Ctrl-C ended that.
+-- Measure a plan of a search's found list if it is compiled.
 function ahead:measure(plan, script, found)
   local item = self:item_of(plan, script, found)
-  local finished, row = core.heed(self.server.measure_early, self.server, item)
-  if not finished then return "interrupted" end
+  local row = self.server:measure_early(item)
   if row then self:learn(row, item) end
 end
 
@@ -65,7 +65,7 @@ function ahead:results()
   return list
 end
 
--- Called now and then while a search runs in the model. Plans of the first search alone are measured. "interrupted" if Ctrl-C ended that.
+-- Called now and then while a search runs in the model. Plans of the first search alone are measured.
 function ahead:step(search, is_first)
   if core.clock() < self.due then return end
   helpers.compile_wait(0)
@@ -77,9 +77,8 @@ function ahead:step(search, is_first)
     if script and not self.begun[script] then
       self:compile(plan, script)
       given = given + 1
-    elseif script and is_first and not self.best and #self.rows < ATTEMPTS and not self:is_known(script)
-        and self:measure(plan, script, x) then
-      return "interrupted"
+    elseif script and is_first and not self.best and #self.rows < ATTEMPTS and not self:is_known(script) then
+      self:measure(plan, script, x)
     end
   end
   self.due = core.clock() + SECONDS
@@ -96,12 +95,12 @@ function ahead:hand_over() return {} end
 
 local function new(bound, make, o, class)
   return setmetatable({bound = bound, seed = o.seed, make = make, put = o.put, known = o.known or {}, progress = o.progress, begun = {}, rows = {},
-    scores = {}, given = 0, due = core.clock() + SECONDS}, class)
+    scores = {}, device_seconds = 0, given = 0, due = core.clock() + SECONDS}, class)
 end
 
 -- What the attached device does ahead; declare it <close>. .server: the device's, to go on with. make(search, trial) -> a plan, or nil. o:
--- seed=, put= (each row, at once), known= (rows by the bodies of scripts, of plans that were measured before), progress= (called with a
--- state as measure.lua's is, for each new best row).
+-- seed=, put= (each row, at once), known= (rows by the bodies of scripts, of plans that were measured before), progress= (called with
+-- trials, best, last, results and device_seconds of measure.lua's state, for each new best row).
 local function of_device(bound, device, make, o)
   local a = new(bound, make, o, ahead)
   a.jobs = {}
@@ -115,8 +114,9 @@ end
 local ahead_of_ranks = setmetatable({}, {__index = ahead})
 ahead_of_ranks.__index = ahead_of_ranks
 
--- Learn from the rows that have come, and let ranks measure the best plans so far that they have not had.
-local function look(self, search, is_first)
+-- As ahead:step: learn from the rows that have come, and let ranks measure the best plans so far that they have not had.
+function ahead_of_ranks:step(search, is_first)
+  if core.clock() < self.due then return end
   local row, item = self.queue:poll(self.incumbent)
   while row do
     self:learn(row, item)
@@ -132,14 +132,7 @@ local function look(self, search, is_first)
       self.queue:put(self:item_of(plan, script, x))
     end
   end
-end
-
--- As ahead:step.
-function ahead_of_ranks:step(search, is_first)
-  if core.clock() < self.due then return end
-  local finished = core.heed(look, self, search, is_first)
   self.due = core.clock() + SECONDS_OF_RANKS
-  return not finished and "interrupted" or nil
 end
 
 function ahead_of_ranks:hand_over()

@@ -49,8 +49,8 @@ end
 
 local compared = setmetatable({}, {__mode = "k"})       -- {[a]={[b]=similarity}}, both weak
 
--- The similarity of two plans, 0 to 1, by their traits, which do not change any more. A trait that a table lacks is 0. Each pair is compared
--- once: with every candidate as the first, as what is measured is compared with it again and again.
+-- The similarity of two plans, 0 to 1, by their traits, which do not change any more. A trait that a table lacks is 0. Similarities are kept, as
+-- each candidate is compared with the same measured plans many times. Pass the candidate first: its entries go with it.
 local function similarity(a, b)
   local of_a = compared[a]
   if not of_a then

@@ -60,6 +60,7 @@ local function divide_by_board(list)
   for _, x in ipairs(list) do
     local board = x.bus and x.host .. " " .. x.bus or x
     sharing[x] = first[board]
+    if first[board] then first[board].shared = true end
     if not first[board] then first[board], alone[#alone + 1] = x, x end
   end
   return alone, sharing
@@ -78,7 +79,7 @@ end
 -- The median of the times that there are; nil: none.
 local function usual_time(list)
   local times = {}
-  for _, x in ipairs(list) do if x.ms then times[#times + 1] = x.ms end end
+  for _, x in ipairs(list) do if x.ms and not x.shared then times[#times + 1] = x.ms end end
   table.sort(times)
   return times[(#times + 1) // 2]
 end
@@ -87,6 +88,7 @@ end
 local function difference(x, kind, ms, n)
   if x.kind ~= kind then return ("it is a %s, most are a %s"):format(x.kind, kind) end
   if n == 1 then return nil end
+  if x.shared then return nil end                       -- two ranks timed the product there at the same time
   if not x.ms then return "the product by which devices are compared fails there" end
   if math.abs(x.ms / ms - 1) > APART then
     return ("it takes %.2f of the median time for the product by which devices are compared"):format(x.ms / ms)

@@ -14,8 +14,8 @@ local SWITCH <const> = 0.01                             -- the share by which a 
 local UNCERTAINTY = 0.1                                       -- if the model's uncertainty is not known
 local WORST = 1.25                                      -- candidates predicted to take more than this times the best are ignored
 local SHARP <const> = 8                                 -- whether kernels spill depends more closely on likeness than their speed does
-local SPARE <const>, TRIALS_OF_SPARE <const> = 8, 16    -- items that are begun earlier than servers want: at most; one for so many trials
-local BUSY <const> = 8                                  -- items under way with which servers have work for a while
+local SPARE <const>, TRIALS_OF_SPARE <const> = 8, 16    -- items that a server gets beyond its capacity: at most; one for so many trials
+local BUSY <const> = 8                                  -- with so many items under way, the device is not idle while another is begun
 local NEAR, FINALISTS = 1.04, 8                         -- the candidates of the last race: how near to the best, how many
 
 -- The candidates left, sorted by predicted time, and the known chances of each.
@@ -65,7 +65,7 @@ function source:head(rate, stamp, under_way, most_seconds)
       local chance, promise = rate(c)
       self.chances[c], self.promises[c] = luck(c) * chance, luck(c) * promise
     end
-    local value = self.promises[c]                      -- at most: under_way costs more than all else
+    local value = self.promises[c]                      -- an upper bound; under_way is slow, so only those that could win get it
     if not rank or value > rank then value = value * under_way(c) end
     if not rank or value > rank then top, rank = i, value end
     most = math.max(most or 0, self.chances[c])
@@ -272,8 +272,8 @@ function run:count(row, item)
   if row.status == "wrong" then (self.o.alarm or alarm)(row) end
 end
 
--- Begin with what the servers have measured before the candidates were known, which was put and reported then, and with what they have
--- to do.
+-- Take over the rows that servers measured during the search in the model, which were put and reported then, and the items that they
+-- still hold.
 function run:take_early(early, under_way)
   local function begin(item) self.given, self.seen[item.script] = math.max(self.given, item.id), true end
   for _, x in ipairs(early) do
@@ -308,8 +308,9 @@ function run:loop()
   self.late = self.o.seconds and self.clock() + self.o.seconds
   while true do
     local is_late = self:is_late()
-    -- To begin an item takes time, in which the device could measure: while it has work, others are begun meanwhile.
-    local left = not is_late and self:feed(self.queue:count() >= BUSY and 1 or nil)
+    -- Where this thread measures, it begins one item, and others while the device works.
+    local waits = self.queue.servers[1].busy_thread and self.queue:count() >= BUSY
+    local left = not is_late and self:feed(waits and 1 or nil)
     if is_late and not self:awaits_first() then return "seconds" end
     if self.trials >= self.most then return "trials" end
     if self.queue:count() > 0 then

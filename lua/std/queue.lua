@@ -4,7 +4,8 @@
 -- on. A result is a row {id=, status=, ...} of plain values. A server has:
 --
 --   server.capacity        how many items it wants to hold at a time, with those whose kernels it still compiles
---   server.meanwhile       set by the policy: a function to call now and then while a device measures
+--   server.busy_thread     true: its polls measure, in this thread, so that nothing else can be done then but by
+--   server.meanwhile       a function, set by the policy, that begins another item: called now and then during such a poll
 --   server:begin(item)     -> handle; does not wait
 --   server:wait(seconds)   waits until something may have changed, but no longer
 --   handle:poll(incumbent) -> a row; nil: not yet. It may measure meanwhile, against the incumbent, the best item so far

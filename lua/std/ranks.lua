@@ -407,8 +407,8 @@ function ranks:map(names, run, o)
   return coordinate_or_fail(self, names, o)
 end
 
--- When rank 0 is about to end, as a text: the ranks for which it would wait in vain, as nothing has come from them since they were lost; nil:
--- none. All messages are dropped, of which large ones may be on their way.
+-- When rank 0 is about to end, as a text: the ranks that are lost and have sent nothing since; nil: none. Receives and drops all messages,
+-- as a large one may still be arriving.
 function ranks:hung()
   local from
   repeat

@@ -92,7 +92,7 @@ end
 
 -- Until there is an incumbent, one rank alone measures, of those that hold items: times of different devices are compared by ratios to it.
 function group:have_lead()
-  if self.has_incumbent or self.lead and next(self.lead.holds) then return end
+  if self.has_incumbent or next(self.untaken) or self.lead and next(self.lead.holds) then return end
   for _, server in ipairs(self.servers) do
     if next(server.holds) then
       self.lead = server
@@ -184,6 +184,7 @@ function group:receive(seconds)
     give(h, other)
   else
     h.row = unpack_row(m.row)
+    self.untaken[h] = h.row.status == "ok" or nil
   end
   if other and server.failures >= FAILURES and server.capacity > 0 then self:leave_out(server) end
   self:have_lead()
@@ -219,10 +220,12 @@ function handle:poll(incumbent)
     s.incumbent, s.group.has_incumbent = incumbent.id, true
     s.group.ranks:send(s.rank, {kind = "incumbent", item = item_message(incumbent)})
   end
+  s.group.untaken[self] = nil
   return self.row
 end
 
 function handle:drop()
+  self.server.group.untaken[self] = nil
   self.server.holds[self.item.id] = nil
   self.server.group.ranks:send(self.server.rank, {kind = "drop", id = self.item.id})
 end
@@ -233,6 +236,7 @@ end
 function remote.begin(ranks, name, warn, silence)
   ranks.maps = ranks.maps + 1
   local g = setmetatable({ranks = ranks, name = core.hash(name), servers = {}, of_rank = {}, warn = warn, silence = silence or SILENCE,
+    untaken = {},                                       -- handles with a measured row that the policy, and so the incumbent, has not seen
     measured = {}}, group)                              -- rows of candidates that were dropped, by script
   local offers, missing = {}, 0
   for rank = 1, ranks.size - 1 do
@@ -312,7 +316,7 @@ function remote.work(ranks, name, bound, device, o)
     answer(id, {id = id, status = "failed", why = tostring(x)})
   end
   -- Items that came, in their order. To begin one takes time, so it is done while the device measures, or has nothing to measure.
-  local waiting = {}
+  local waiting, problem = {}, nil
   local function begin_another()
     local item = table.remove(waiting, 1)
     if item then handles[item.id] = attempt(item.id, measuring.begin, measuring, item_of(item, bound)) end
@@ -322,7 +326,8 @@ function remote.work(ranks, name, bound, device, o)
     if not measuring then
       measuring = require "millrace.serve"(bound, device, {seed = o.seed})
       measuring.meanwhile = function()
-        ranks:poll(0)
+        local good, why = ranks.try(ranks.poll, ranks, 0)
+        if not good then problem = problem or why end   -- not that of the item that is measured
         local other = ranks:take "measure"
         if other then take_item(other.item) end
         begin_another()
@@ -336,6 +341,7 @@ function remote.work(ranks, name, bound, device, o)
     for i, item in ipairs(waiting) do if item.id == id then return table.remove(waiting, i) end end
   end
   while true do
+    if problem then error(problem, 0) end
     m = ranks:next((next(handles) or waiting[1]) and 0 or between())
     if m and m.kind == "end" then
       for _, h in pairs(handles) do h:drop() end

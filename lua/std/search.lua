@@ -456,7 +456,9 @@ end
 local function find(bound, device, o, budget, ahead, watch)
   local s = core.search(bound, device, o.tile, budget.measured, false, o.ready)
   local searches = {s, core.search(bound, device, o.tile, budget.measured, true, o.ready), static = o.dynamic == false}
-  local ended = run_in_model(searches, budget, watch, ahead and function(running) return ahead:step(running, running == s) end)
+  local ended = run_in_model(searches, budget, watch, ahead and function(running)
+    if not core.heed(ahead.step, ahead, running, running == s) then return "interrupted" end
+  end)
   local counts = counts_of(searches)
   if counts.found == 0 then
     local plan, lines = nearest(s, bound, device, o.tile)

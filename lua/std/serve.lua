@@ -24,6 +24,7 @@ local SAMPLE <const> = 128                              -- tiles of the referenc
 local SLACK <const> = 8                                 -- the difference of two right kernels is at most so many times the first one's error
 local APART <const> = 0.1                               -- ... and this share of the norm: one of 32 elements that is missing is 0.18 of it
 local COMPLETE <const> = 2                              -- complete references before the end
+local SOON <const> = 0.003                              -- seconds from a reply of the device until it is noticed
 local REFUSALS <const> = 3                              -- comparisons that fail before the first one that does not: then the reference is at fault
 
 local server = {}
@@ -260,7 +261,10 @@ function server:race(items, how)
   for i, item in ipairs(items) do list[i], names[i] = self:kernel(item), "plan " .. item.id end
   local o = {seed = self.seed, limit = self.limit}
   for key, value in pairs(how) do o[key] = value end
-  return core.race(list, names, o)
+  local rounds = core.race(list, names, o)
+  -- If it ended under work_meanwhile, the device was idle for about half of that.
+  if self.worked_until and core.clock() - self.worked_until < SOON then self.idle_seconds = self.idle_seconds + self.worked / 2 end
+  return rounds
 end
 
 -- Race the items against the incumbent, or against the first of them if there is none. Fills their rows.
@@ -355,13 +359,17 @@ end
 
 -- While the device measures: give compilers their next work, and have the policy begin another item.
 function server:work_meanwhile()
+  local began = core.clock()
   helpers.compile_wait(0)
   if self.meanwhile then self.meanwhile() end
+  self.worked_until = core.clock()
+  self.worked = self.worked_until - began
 end
 
 -- Measure the items; returns their rows by id.
 function server:measure(items, incumbent)
   local began = core.clock()
+  self.idle_seconds = 0
   local good, rows = core.try(self.times, self, items, incumbent)
   if not good and #items > 1 then                       -- one of them fails: each by itself
     rows = {}
@@ -378,13 +386,22 @@ function server:measure(items, incumbent)
     return {[item.id] = answer(item, "failed", fault or rows)}
   end
   self:check_fastest(rows, items, incumbent)
-  for _, x in ipairs(items) do rows[x.id].device_seconds = (core.clock() - began) / #items end
+  for _, x in ipairs(items) do rows[x.id].device_seconds = (core.clock() - began - self.idle_seconds) / #items end
   return rows
 end
 
 ---- handles ------------------------------------------------------------------------------------
 
--- Race finalists; sets their results, with ratios to the first of them times `ratio`. Sorts the list, the fastest first.
+-- Sort items by the ratios of their results, the fastest first.
+local function sort_by_ratio(items, results)
+  table.sort(items, function(a, b)
+    local x, y = results[a.id].ratio, results[b.id].ratio
+    if x ~= y then return x < y end
+    return a.id < b.id
+  end)
+end
+
+-- Race finalists; sets their results, with ratios to the first of them times `ratio`.
 function server:race_finalists(items, how, results, ratio)
   local rounds = self:race(items, how)
   for i, item in ipairs(items) do
@@ -392,11 +409,6 @@ function server:race_finalists(items, how, results, ratio)
     results[item.id] = {ms = paired.median(paired.times(rounds, i)), min = rounds.min[i], max = rounds.max[i], ratio = ratio * x, low = ratio * low,
       high = ratio * high}
   end
-  table.sort(items, function(a, b)
-    local x, y = results[a.id].ratio, results[b.id].ratio
-    if x ~= y then return x < y end
-    return a.id < b.id
-  end)
 end
 
 -- Race all finalists together, also if there is one alone, for its time, and the fastest of them once more, for longer. The fastest one is verified;
@@ -406,13 +418,14 @@ function handle:finals()
   row.results, row.wrong, row.failed, row.notes = {}, {}, {}, {}
   local order = table.move(self.item.finalists, 1, #self.item.finalists, 1, {})
   s:race_finalists(order, LONG, row.results, 1)
+  sort_by_ratio(order, row.results)
   local best, close = row.results[order[1].id].ratio, {}
   for i = 1, math.min(#order, LAST) do
     if row.results[order[i].id].ratio <= best * LAST_CLOSE then close[i] = order[i] end
   end
   if #close > 1 then
-    s:race_finalists(close, LONGEST, row.results, best)
-    table.move(close, 1, #close, 1, order)
+    core.try(s.race_finalists, s, close, LONGEST, row.results, best)   -- if it fails the results of the first race stay
+    sort_by_ratio(order, row.results)
   end
   for _, item in ipairs(order) do
     local found = s:try_verdict(item, true)
@@ -435,7 +448,9 @@ function handle:compiled()
   end
   if self.server.kernels[item.id] then return true end
   if not self.compiling:done() then
-    if item.anyway or core.clock() - self.began < COMPILE_SECONDS then return false end
+    -- It may have waited for a compiler: there may be more items than compilers.
+    local s = self.server
+    if item.anyway or core.clock() - self.began < COMPILE_SECONDS * math.max(1, #s.handles / s.capacity) then return false end
     self:drop()
     self.row = answer(item, "skipped", ("its compiler takes more than %d s"):format(COMPILE_SECONDS))
     return false
@@ -494,5 +509,6 @@ return function(bound, _, o)
   if not found then core.raise("measure: " .. why) end
   local workers, seed = helpers.workers(), o and o.seed or 1
   return setmetatable({bound = bound, seed = seed, begun = o and o.ahead or {}, limit = o and o.limit or LIMIT, handles = {},
-    ahead = {}, capacity = math.max(workers, 2), kernels = {}, verdicts = {}, complete = 0, refused = 0}, server)
+    ahead = {}, capacity = math.max(workers, 2), kernels = {}, verdicts = {}, complete = 0, refused = 0, idle_seconds = 0,
+    busy_thread = true}, server)
 end

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +20,8 @@
 #define BENCH_SECONDS 1.0		/* added to a run's limit for a batch of a benchmark */
 
 enum { MEANWHILE_MS = 20 };		/* between two calls of g->meanwhile */
+
+#define RECEIVE_SECONDS 0.1		/* for a message that has come */
 
 #define CHUNK ((size_t)64 << 20)	/* bytes that are reserved or copied before the next look at `stop` */
 
@@ -188,8 +191,9 @@ static enum err_code start_worker(struct gpu *g, const struct stop *stop, struct
 	return fail_exchange(g, NULL, status ? status : WIRE_GARBLED, STAGE_STARTING, e);
 }
 
-/* Call g->meanwhile until there is a message, or the deadline has passed. */
-static void wait_meanwhile(struct gpu *g, double deadline, const struct stop *stop)
+/* Call g->meanwhile until there is a message, or the deadline has passed. Returns the deadline of receiving the message: a call of it may
+ * have lasted beyond the first one, while the message came. */
+static double wait_meanwhile(struct gpu *g, double deadline, const struct stop *stop)
 {
 	struct pollfd p = { .fd = g->worker.socket, .events = POLLIN };
 
@@ -198,6 +202,7 @@ static void wait_meanwhile(struct gpu *g, double deadline, const struct stop *st
 		g->meanwhile(g->meanwhile_ud);
 		g->in_meanwhile = false;
 	}
+	return g->meanwhile ? fmax(deadline, clock_seconds() + RECEIVE_SECONDS) : deadline;
 }
 
 /* Send the request and receive messages until the reply, whose verdict goes to *v. *stage is the last
@@ -210,7 +215,7 @@ static enum wire_status exchange_messages(struct gpu *g, struct request *q, enum
 	struct frame f;
 
 	while (!status) {
-		wait_meanwhile(g, deadline, q->stop);
+		deadline = wait_meanwhile(g, deadline, q->stop);
 		status = wire_receive(g->worker.socket, &f, &g->scratch, deadline, q->stop);
 		if (f.fd >= 0)
 			close(f.fd);	/* none is expected */

@@ -42,7 +42,7 @@ done
 ((n /= 2))
 tune killed "$n" &
 while ! grep -q '^10 of 20' "$folder/killed.err" 2>/dev/null && kill -0 $! 2>/dev/null; do sleep 0.2; done
-pkill -9 -n -f -- "--farm $here/farm_tune.lua"
+kill -9 "$(pgrep -P "$(pgrep -P $! -x mpirun)" | tail -n 1)"
 wait $!
 echo "a rank was killed, exit status $?: $(measured killed)"
 tune killed "$n" || { cat "$folder/killed.err"; exit 1; }
