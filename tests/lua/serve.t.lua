@@ -195,7 +195,7 @@ local order = {}
 for i = 1, 5 do order[i] = ("%.4f"):format(final.results[i].ratio) end
 is(table.concat(order, " "), "1.0000 0.9800 0.9506 0.4900 1.0100", "the fastest three of the finalists are raced for longer, the others not")
 
-server = serve{a = {ms = 0.98, longest = 0.98, wrong = 1}, b = {ms = 0.985, longest = 1.01}, c = {ms = 0.99, longest = 0.985, wrong = 1}, d = {ms = 1.003, wrong = 1}, e = {ms = 1.02}}
+server = serve{a = {ms = 0.98, longest = 0.98, wrong = 1, apart = 1}, b = {ms = 0.985, longest = 1.01}, c = {ms = 0.99, longest = 0.985, wrong = 1, apart = 1}, d = {ms = 1.003, wrong = 1, apart = 1}, e = {ms = 1.02}}
 rows, items = rows_of(server, {"e", "a", "b", "c", "d"})
 final = finals(server, items)
 ok(final.wrong[2] and final.wrong[4] and final.wrong[5] and final.results[3] and not final.wrong[3], "all that seem to be faster than the answer are verified")
