@@ -14,7 +14,7 @@ local PLANS <const>, AT_ONCE <const> = 8, 2             -- how many of the best 
 local SECONDS <const> = 0.4                             -- between two looks
 local SECONDS_OF_RANKS <const> = 0.1                    -- between two looks at other ranks, which have nothing else to do
 local ATTEMPTS <const> = 3                              -- plans to measure until the first right one
-local SHARE <const> = 4                                 -- other ranks measure at most 1/SHARE of the trials ahead
+local SHORT <const>, SHARE <const> = 32, 4              -- other ranks measure ahead at most 1/SHARE of the trials beyond SHORT
 
 local ahead = {}
 ahead.__index = ahead
@@ -146,7 +146,8 @@ function ahead_of_ranks:__close() self.queue:drop() end
 -- The same for servers of other ranks. o.trials: of the complete search.
 local function of_ranks(bound, servers, make, o)
   local a = new(bound, make, o, ahead_of_ranks)
-  a.queue, a.most, a.due = new_queue(servers), o.trials // SHARE, core.clock() + SECONDS_OF_RANKS
+  -- In a short search each trial counts, and what is the best plan so far in the first moments seldom is at the end.
+  a.queue, a.most, a.due = new_queue(servers), math.max(0, o.trials - SHORT) // SHARE, core.clock() + SECONDS_OF_RANKS
   return a
 end
 

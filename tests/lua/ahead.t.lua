@@ -55,7 +55,7 @@ local function logged() return table.concat(log, ", ") end
 
 do
   local server <const> = new_server(2, 0)
-  local a <close> = begin(server, {trials = 40, known = {}})
+  local a <close> = begin(server, {trials = 192, known = {}})
   a:step(search_of{"p9"}, true)
   is(logged(), "", "nothing is begun in the first moments, as better plans come soon")
   step(a, {"p9", "p8", "p7"}, false)
@@ -73,13 +73,13 @@ do
 end
 
 do
-  local a <close> = begin(new_server(9, 0), {trials = 8, known = {p1 = {}}})
+  local a <close> = begin(new_server(9, 0), {trials = 40, known = {p1 = {}}})
   step(a, {"p1", "p2", "p3", "p4"})
-  is(logged(), "begin p2, begin p3", "not what is known, and no more than a quarter of the trials")
+  is(logged(), "begin p2, begin p3", "not what is known, and no more than a quarter of the trials beyond 32")
 end
 
 do
-  local a <close> = begin(new_server(9, 5), {trials = 40, known = {}})
+  local a <close> = begin(new_server(9, 5), {trials = 192, known = {}})
   step(a, {"p2"})
 end
 is(logged(), "begin p2, drop p2", "what is under way is dropped if nobody goes on with it")
@@ -87,7 +87,7 @@ is(logged(), "begin p2, drop p2", "what is under way is dropped if nobody goes o
 -- What is under way goes on, and nothing is measured twice.
 do
   local server = new_server(2, 1)
-  local a <close> = begin(server, {trials = 40, known = {}})
+  local a <close> = begin(server, {trials = 192, known = {}})
   step(a, {"p5", "p4"})
   step(a, {"p5", "p4"})
   step(a, {"p5", "p4", "p6"})
