@@ -117,11 +117,7 @@ ahead_of_ranks.__index = ahead_of_ranks
 -- As ahead:step: learn from the rows that have come, and let ranks measure the best plans so far that they have not had.
 function ahead_of_ranks:step(search, is_first)
   if core.clock() < self.due then return end
-  local row, item = self.queue:poll(self.incumbent)
-  while row do
-    self:learn(row, item)
-    row, item = self.queue:poll(self.incumbent)
-  end
+  for row, item in function() return self.queue:poll(self.incumbent) end do self:learn(row, item) end
   for rank, x in ipairs(is_first and search:found() or {}) do
     local _, free = self.queue:freest()
     if rank > PLANS or free == 0 or self.given >= self.most then break end

@@ -287,7 +287,7 @@ end
 
 local function ratio_of(row) return row.ratio or 1 end
 
--- The items by the ratios of their rows, then by number.
+-- The items by the ratios of their rows, or results, then by number.
 local function fastest_first(rows, items)
   local order = table.move(items, 1, #items, 1, {})
   table.sort(order, function(a, b)
@@ -392,15 +392,6 @@ end
 
 ---- handles ------------------------------------------------------------------------------------
 
--- Sort items by the ratios of their results, the fastest first.
-local function sort_by_ratio(items, results)
-  table.sort(items, function(a, b)
-    local x, y = results[a.id].ratio, results[b.id].ratio
-    if x ~= y then return x < y end
-    return a.id < b.id
-  end)
-end
-
 -- Race finalists; sets their results, with ratios to the first of them times `ratio`.
 function server:race_finalists(items, how, results, ratio)
   local rounds = self:race(items, how)
@@ -416,16 +407,15 @@ end
 function handle:finals()
   local s, row, began = self.server, answer(self.item, "ok"), core.clock()
   row.results, row.wrong, row.failed, row.notes = {}, {}, {}, {}
-  local order = table.move(self.item.finalists, 1, #self.item.finalists, 1, {})
-  s:race_finalists(order, LONG, row.results, 1)
-  sort_by_ratio(order, row.results)
+  s:race_finalists(self.item.finalists, LONG, row.results, 1)
+  local order = fastest_first(row.results, self.item.finalists)
   local best, close = row.results[order[1].id].ratio, {}
   for i = 1, math.min(#order, LAST) do
     if row.results[order[i].id].ratio <= best * LAST_CLOSE then close[i] = order[i] end
   end
   if #close > 1 then
     core.try(s.race_finalists, s, close, LONGEST, row.results, best)   -- if it fails the results of the first race stay
-    sort_by_ratio(order, row.results)
+    order = fastest_first(row.results, order)
   end
   for _, item in ipairs(order) do
     local found = s:try_verdict(item, true)

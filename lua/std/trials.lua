@@ -69,14 +69,16 @@ local function is_correct(row)
   return row.relative and true or nil
 end
 
+local function scored(row) return {ms = row.score or row.ms, min = row.min, max = row.max} end
+
 -- The times of the row of an answer: {ms=, min=, max=}, of the last race if there was one.
-function trials.times(row) return row.final or {ms = row.score or row.ms, min = row.min, max = row.max} end
+function trials.times(row) return row.final or scored(row) end
 
 -- times: nil, or those to keep instead of the score and its row's.
 local function keep(row, kind, driver, seed, bound, times)
   local plan = row.plan
   if not plan then return end
-  times = times or {ms = row.score or row.ms, min = row.min, max = row.max}
+  times = times or scored(row)
   mr.store:put{plan = plan, kind = kind, status = status_words[row.status] or row.status, message = row.why,
     predicted = row.predicted, ms = times.ms, min = times.min, max = times.max, error = row.relative,
     correct = is_correct(row), driver = driver, seed = seed, bound = bound}
