@@ -11,7 +11,7 @@
 local mr = require "millrace"
 local core = require "millrace.core"
 local dir = arg[0]:match "^(.*/)" or "./"
-local parse_json, program_of = dofile(dir .. "../lua/lib/parse_json.lua"), dofile(dir .. "program_of.lua")
+local program_of = dofile(dir .. "program_of.lua")
 
 local USUAL <const> = {"^gemm 8192 x 8192 x 8192$", "^gemm 2048 x 2048 x 2048$", "^few rows 16 x", "^attention d128 s8192$",
   "^attention d128 s2048 causal$", "^decoding 16 x", "^chunk_scan 8 x 8192 x", "^dequant_gemm 16 x", "^conv2d 32 x", "^rmsnorm 8192 x"}
@@ -31,18 +31,7 @@ for _, word in ipairs(arg) do
 end
 if #patterns == 0 then patterns = USUAL end
 
-local rows = {}
-local list = assert(io.popen(("python3 '%srows.py' --programs"):format(dir)))
-for line in list:lines() do
-  local row = parse_json(line)
-  for _, pattern in ipairs(patterns) do
-    if row.case:find(pattern) then
-      rows[#rows + 1] = row
-      break
-    end
-  end
-end
-assert(list:close(), "rows.py --programs failed")
+local rows = dofile(dir .. "matching_rows.lua")(patterns)
 
 local function bind(row) return program_of(row.program)(row.sizes) end
 

@@ -10,7 +10,7 @@
 local core = require "millrace.core"
 local measure = require "millrace.measure"
 local dir = arg[0]:match "^(.*/)" or "./"
-local parse_json, program_of = dofile(dir .. "../lua/lib/parse_json.lua"), dofile(dir .. "program_of.lua")
+local program_of = dofile(dir .. "program_of.lua")
 
 local last                                              -- what the last search has measured, and when that began
 package.loaded["millrace.measure"] = function(bound, device, candidates, o)
@@ -32,14 +32,7 @@ end
 if #patterns == 0 then patterns = USUAL end
 
 -- All ranks read the same list.
-local rows, list = {}, assert(io.popen(("python3 '%srows.py' --programs"):format(dir)))
-for line in list:lines() do
-  local row = parse_json(line)
-  for _, pattern in ipairs(patterns) do
-    if row.case:find(pattern) then rows[#rows + 1] = row break end
-  end
-end
-assert(list:close(), "rows.py --programs failed")
+local rows = dofile(dir .. "matching_rows.lua")(patterns)
 assert(rows[1], "no row has such a name")
 
 local farm = core.farm()

@@ -14,18 +14,12 @@ local ex = mr.examples
 local list = {}
 for _, s in ipairs{{1024, 1024, 1024}, {2048, 2048, 2048}, {4096, 4096, 4096}, {8192, 8192, 1024}, {8192, 8192, 8192}, {1024, 8192, 8192},
     {4096, 1024, 16384}, {3072, 5120, 2048}, {128, 8192, 28672}, {16, 8192, 8192}} do
-  list[#list + 1] = {ex.gemm, m = s[1], n = s[2], k = s[3]}
+  list[#list + 1] = ex.gemm{m = s[1], n = s[2], k = s[3]}
 end
 for _, s in ipairs{{512, 64}, {1024, 64}, {2048, 64}, {2048, 128}, {4096, 128}} do
   for _, causal in ipairs{false, true} do
-    list[#list + 1] = {ex.flash_attention, b = 16384 // s[1], h = 2048 // s[2], m = s[1], d = s[2], causal = causal}
+    list[#list + 1] = ex.flash_attention{b = 16384 // s[1], h = 2048 // s[2], m = s[1], d = s[2], causal = causal}
   end
-end
-
-local function bound_of(x)
-  local sizes = {}
-  for key, value in pairs(x) do if key ~= 1 then sizes[key] = value end end
-  return x[1](sizes)
 end
 
 local function tune(path, trials)
@@ -59,8 +53,7 @@ local function compare(one, many)
     if x.script == y.script then
       same = same + 1
     else
-      local bound = bound_of(list[i])
-      local function plan(text) return assert(load(text, "=farm_tune", "t"))(bound) end
+      local function plan(text) return assert(load(text, "=farm_tune", "t"))(list[i]) end
       local r = mr.race({one = plan(x.script), many = plan(y.script)}, {base = "one"})
       for _, row in ipairs(r) do if row.name == "many" then ratio = row.ratio end end
     end
