@@ -507,8 +507,13 @@ bool by_collector(lua_State *L)
 {
 	lua_Debug ar;
 
-	return lua_getstack(L, 0, &ar) && lua_getinfo(L, "n", &ar) && ar.name &&
-		strcmp(ar.name, "__gc") == 0 && strcmp(ar.namewhat, "metamethod") == 0;
+	if (!lua_getstack(L, 0, &ar) || !lua_getinfo(L, "n", &ar) || !ar.name)
+		return false;
+	/* Lua names a finalizer so if the collector starts between a hook and the function it calls. A finalizer that is itself the
+	 * hook gets the name of an event, never an object. */
+	if (strcmp(ar.namewhat, "hook") == 0)
+		return true;
+	return strcmp(ar.name, "__gc") == 0 && strcmp(ar.namewhat, "metamethod") == 0;
 }
 
 void *box_take(lua_State *L, const char *class_name)

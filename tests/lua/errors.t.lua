@@ -860,6 +860,11 @@ for what, object in ordered(objects) do
   setmetatable({}, {__gc = free})
   setmetatable({}, {__close = free, __index = free})
   collectgarbage()
+  for _, hook in ipairs{free, function() free(object) end, function() return free(object) end} do
+    local co = coroutine.create(function() for _ = 1, 100 do local _ = {} end end)
+    debug.sethook(co, hook, "", 1)
+    coroutine.resume(co)
+  end
   is(tostring(object), text, "  __gc called by a script frees nothing")
 end
 for _, name in ipairs{"getregistry", "setlocal", "setmetatable", "setupvalue", "setuservalue",
@@ -1015,6 +1020,24 @@ do
   ok(cycles < 10, "reading fields of a plan collects no more often than memory is used", cycles)
   for _ = 1, 300 do p:simulate() end
   ok(cycles > 0, "  what is outside of Lua counts", cycles)
+end
+do
+  local function memory_in_use()
+    collectgarbage()
+    collectgarbage()
+    return select(2, require "millrace.core".cap_memory(0))
+  end
+  local p, steps, list = new_plan(graph), 0, {}
+  local before = memory_in_use()
+  collectgarbage "stop"
+  for _ = 1, 300 do p:copy() end
+  debug.sethook(function() steps = steps + 1 end, "", 1)
+  collectgarbage "restart"
+  for i = 1, 100000 do list[i] = i end                  -- takes memory, and leaves it to the next hook to collect
+  debug.sethook()
+  list = nil
+  local bytes = memory_in_use() - before
+  ok(steps > 300 and bytes < 20000, "what is collected between a hook and its function is freed", bytes)
 end
 for what, trick in ordered{
   ["wait"] = function(p)
