@@ -29,6 +29,7 @@ enum strict { STRICT_OFF, STRICT_TYPED, STRICT_ALL };
 struct host {
 	struct mem mem;			/* of the core and of Lua; main sets the cap */
 	volatile int interrupted;	/* set by Ctrl-C; code that runs long checks it */
+	int heeded;			/* how often Ctrl-C ended a part of what runs, and the script went on */
 	lua_State *L;			/* the Lua thread that called the core last: set by enter() */
 	enum strict strict;		/* set by strict_set */
 	const char *home;		/* folder of hw/ and examples/; borrowed from main */

@@ -290,6 +290,8 @@ static int protected_call(lua_State *L, bool interrupts)
 	}
 	if ((h->interrupted != 0) != interrupts)
 		return lua_error(L);
+	if (interrupts)
+		h->heeded++;
 	h->interrupted = 0;
 	lua_pushboolean(L, false);
 	lua_insert(L, -2);
@@ -308,6 +310,10 @@ static int try_l(lua_State *L)
 	return protected_call(L, false);
 }
 
+/* core.heeded() -> how often Ctrl-C has ended a part of what runs, and others went on: by heed, or of a search. A list of
+ * such parts tells by it that it should end, too. */
+RETURNS(heeded, lua_pushinteger(L, host_of(L)->heeded))
+
 void lua_open_race(lua_State *L)
 {
 	static const luaL_Reg pool[] = { { "__gc", pool_gc_l }, { NULL, NULL } };
@@ -318,7 +324,7 @@ void lua_open_race(lua_State *L)
 	static const luaL_Reg functions[] = {
 		{ "compile_begin", compile_begin_l }, { "compile_wait", compile_wait_l },
 		{ "compile_end_idle", compile_end_idle_l }, { "compile_state", compile_state_l }, { "race", race_l },
-		{ "meanwhile", meanwhile_l }, { "heed", heed_l }, { "try", try_l }, { NULL, NULL } };
+		{ "meanwhile", meanwhile_l }, { "heed", heed_l }, { "heeded", heeded_l }, { "try", try_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ .name = POOL_CLASS, .meta = pool });
 	class_new(L, &(struct class_def){ .name = COMPILING_CLASS, .methods = methods, .meta = meta });

@@ -122,6 +122,7 @@ static int search_run_l(lua_State *L)
 		if (code && code != ERR_INTERRUPTED)
 			throw_err(L, &e);
 		if (code == ERR_INTERRUPTED || h->interrupted) {
+			h->heeded++;
 			h->interrupted = 0;
 			end = "interrupted";
 			break;

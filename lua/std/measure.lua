@@ -123,11 +123,11 @@ end
 -- `score`: the time, by ratios of races, at the clock of the first measurement. The noise of an incumbent's race is in all
 -- later scores, and it is biased as the fastest was chosen: so the incumbent changes seldom.
 function run:learn(row, item)
-  self.results[#self.results + 1] = row
+  local base = row.ratio and self.scores[row.against]
+  if row.status == "ok" then row.score = base and row.ratio * base or row.ms end
+  self.results[#self.results + 1] = row                 -- complete, as Ctrl-C may end what follows
   self.source:teach(item.candidate.traits, row.status == "ok")
   if row.status ~= "ok" then return end
-  local base = row.ratio and self.scores[row.against]
-  row.score = base and row.ratio * base or row.ms
   self.scores[row.id] = row.score
   self.belief:learn(item.candidate, row.score * 1e-3)
   self.trusted[#self.trusted + 1] = {row = row, item = item}

@@ -367,13 +367,15 @@ local function coordinate(r, names, o)
   return s.results
 end
 
--- One process: the tasks in their order, until o.stop says so.
+-- One process: the tasks in their order, until Ctrl-C ends one, whatever that one makes of it: the last race of a search keeps the result,
+-- and does not tell.
 local function alone(r, names, run, o)
-  local results, stopped = {}, false
+  local results, heeded = {}, core.heeded()
   for task in ipairs(names) do
-    results[task] = stopped and {good = false, why = "interrupted"} or attempt(r, run, task)
+    local stopped, good, x = core.heeded() > heeded, false, nil
+    if not stopped then good, x = core.heed(attempt, r, run, task) end
+    results[task] = good and x or {good = false, why = "interrupted"}
     if o.report and not stopped then o.report(task, 0, results[task], task) end
-    stopped = stopped or o.stop and o.stop(results[task]) or false
   end
   return results
 end
@@ -386,14 +388,14 @@ local function coordinate_or_fail(r, names, o)
   error(results, 0)
 end
 
--- r:map(names, run[, {offer=, compilers=, choose=, between=, stop=, report=, watch=, silence=}]) -> results, a list of {good=true, value=} and
+-- r:map(names, run[, {offer=, compilers=, choose=, between=, report=, watch=, silence=}]) -> results, a list of {good=true, value=} and
 -- {good=false, why=}, on all ranks
 --
 -- names: what each task is called; the same on all ranks. run(i, with) does task i and returns a plain value. A task that fails is done again
 -- once, on another rank if there is one. offer(): what a rank has, which rank 0 knows before it hands out tasks. choose(offers): which ranks
 -- get tasks, {[rank]=true}, by what they offer, {host=, offer=, compilers=} by rank, the last what compilers() returns there; and what each of
 -- these is sent with a task, {[rank]=with}, unless nil. between(), on ranks that wait for a task: called before each wait for a message, returns for how many seconds (nil: WAIT).
--- stop(result), in one process: true ends the map; tasks that are left have failed then, as interrupted.
+-- In one process Ctrl-C ends the map: tasks that are left have failed then, as interrupted.
 -- report(task, rank, result, n), on rank 0: a result, the n-th; n "again": of a task that is done once more. watch(state), there: now and
 -- then, with the offers and the tasks that ranks do, {offers=, doing=, with=}, by rank.
 -- silence: seconds, more than a task takes between two messages (3600): a rank that has a task and sends nothing for so long is lost. Its

@@ -166,7 +166,6 @@ local function tune(list, given)
       report(name_of_task(task), #tasks, rank, x, n)
       if n ~= "again" then progress:count(rank, "rows") end
     end,
-    stop = function(x) return x.good and x.value.ended == "interrupted" end,
     watch = function(state) progress:step(state) end,
     silence = 3600 + 4 * (o.seconds or 0),              -- a search in the model sends nothing
   })

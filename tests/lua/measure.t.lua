@@ -148,6 +148,27 @@ for _, c in ipairs(two) do c.traits.unit = nil end
 r = measure(nil, nil, two, {server = device(ms), uncertainty = 0.135, final = false})
 ok(r.best.script:find "^0", "which those of the same unit would not be", r.best.script)
 
+-- Ctrl-C while a row is learned from: the rows that there are have a score.
+do
+  local server = device{a = 1, b = 1.01}
+  local begin = server.begin
+  function server:begin(item)
+    local work = begin(self, item)
+    return {drop = work.drop, poll = function(...)
+      local row = work.poll(...)
+      return row and setmetatable(row, {__index = function(_, key)
+        if key ~= "ratio" then return nil end
+        io.popen("kill -INT $PPID"):close()
+        while true do end
+      end})
+    end}
+  end
+  r = measure(nil, nil, {{script = "a", predicted = 1e-3}, {script = "b", predicted = 1.01e-3}}, {server = server, uncertainty = 0.1})
+  local complete = r.ended == "interrupted"
+  for _, row in ipairs(r.results) do complete = complete and row.score ~= nil end
+  ok(complete, "a row that Ctrl-C ends has its score or is not there")
+end
+
 ---- the best is found -------------------------------------------------------------------------
 
 local most, worst = 0, 1

@@ -2,7 +2,7 @@
 local mr = require "millrace"
 local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
 local ok, is = tap.ok, tap.is
-local json = require "millrace.json"
+local core, json = require "millrace.core", require "millrace.json"
 
 local gemm, norm = mr.examples.gemm, mr.examples.rmsnorm
 local o = {device = "h200", trials = 40, measure = false}
@@ -36,20 +36,25 @@ local mixed = mr.tune({{long, m = 16, n = 200000}, {norm, m = 64, n = 512}}, o)
 ok(mixed[1].plan == nil and mixed[1].why:find "^no legal plan", "a row without a plan says why")
 ok(mixed[2].plan ~= nil and tostring(mixed):find "no legal plan", "  and the others are there")
 
--- Ctrl-C ends the search of a row, and no other begins.
-do
+-- Ctrl-C ends the search of a row, and no other begins: also where the search has its result then, and does not tell.
+local function press()
+  io.popen("kill -INT $PPID"):close()
+  while true do end
+end
+for _, heeds in ipairs{true, false} do
   local search, calls = mr.search, 0
   mr.search = function(...)
     calls = calls + 1
-    local r, why = search(...)
-    if calls == 2 then r.ended = "interrupted" end
-    return r, why
+    if calls == 2 and heeds then core.heed(press) elseif calls == 2 then press() end
+    return search(...)
   end
   local t = mr.tune({{norm, m = 8, n = 64}, {norm, m = 16, n = 64}, {norm, m = 24, n = 64}, {norm, m = 8, n = 64}}, o)
   mr.search = search
-  ok(calls == 2 and t[1].plan ~= nil and t[2].plan ~= nil and t[3].why == "interrupted", "an interrupt ends all rows that are left")
+  ok(calls == 2 and t[1].plan ~= nil and t[3].why == "interrupted", "an interrupt ends all rows that are left")
+  ok(heeds and t[2].plan ~= nil or not heeds and t[2].why == "interrupted", "  and the row of which it is")
   is(t[4].seconds, t[1].seconds, "equal rows are one")
 end
+ok(#mr.tune({{norm, m = 8, n = 64}, {norm, m = 16, n = 64}}, o) == 2, "an interrupt is of one call")
 
 -- Bad input.
 for _, case in ipairs{
