@@ -520,12 +520,19 @@ local function remembered(bound, device, found, o)
   return good and r or nil
 end
 
-local function check_flags(o)
+-- Refuse values that no search takes, also for mr.tune, whose searches are many, and on other ranks.
+local function check_values(o, what)
   for _, name in ipairs{"measure", "show", "fresh", "compile", "fetch", "dynamic", "farm"} do
     if o[name] ~= nil and type(o[name]) ~= "boolean" then
-      raise(("search: %s must be true or false, not %s"):format(name, show(o[name])))
+      raise(("%s: %s must be true or false, not %s"):format(what, name, show(o[name])))
     end
   end
+  for _, name in ipairs{"seconds", "trials"} do options.number(o, what, name) end
+  if o.seed ~= nil and math.type(o.seed) ~= "integer" then raise(("%s: seed must be an integer, not %s"):format(what, show(o.seed))) end
+end
+
+local function check_own(o)
+  check_values(o, "search")
   if o.ready ~= nil and type(o.ready) ~= "table" then
     raise(("search: ready must be a list of inputs, as in {\"W\"}, not %s"):format(show(o.ready)))
   end
@@ -608,7 +615,7 @@ local function run(...)
       .. " takes the attached device, or the model h200 if there is none")
   end
   local o = options.check(given, "search", known)
-  check_flags(o)
+  check_own(o)
   if type(device) == "string" then device = mr.device(device) end
   expect(device == nil or core.is(device, "millrace.device"), "search", "device", device)
   device = device or mr.device()
@@ -627,4 +634,4 @@ local function run(...)
   return in_view(bound, device, where_to_measure(o, device), o)
 end
 
-return {search = run}
+return {search = run, check_values = check_values}

@@ -14,7 +14,10 @@ local loader = require "millrace.loader"
 local shared_ranks = require("millrace.ranks").shared
 local options = require "millrace.options"
 local record = require("millrace.record").of
+local check_values = require("millrace.search").check_values
+local sequences = require "millrace.sequence"
 local store_of = require "millrace.store"
+local tile = require "millrace.tile"
 local trials = require "millrace.trials"
 local mr = require "millrace"
 local raise, show, entry, expect = core.raise, core.show, core.entry, core.expect
@@ -26,8 +29,14 @@ local SEARCH <const> = {"seconds", "trials", "measure", "compile", "dynamic", "s
 -- The bound program of an entry: one, or {program, m=, n=, ...}.
 local function bound_of(entry_of, i)
   if core.is(entry_of, "millrace.program") then return entry_of end
+  if tile.is_program(entry_of) then
+    raise(("tune: row %d is a program without sizes: {program, m=, ...} is one with sizes"):format(i))
+  end
   if type(entry_of) ~= "table" or entry_of[1] == nil then
     raise(("tune: row %d must be a program with sizes, or {program, m=, ...}, not %s"):format(i, show(entry_of)))
+  end
+  if not (tile.is_program(entry_of[1]) or sequences.is_sequence(entry_of[1]) or type(entry_of[1]) == "function") then
+    raise(("tune: row %d begins with %s; a row is {program, m=, ...}, as in {mr.examples.gemm, m=128, n=128, k=128}"):format(i, show(entry_of[1])))
   end
   local sizes = {}
   for key, value in pairs(entry_of) do if key ~= 1 then sizes[key] = value end end
@@ -37,6 +46,21 @@ local function bound_of(entry_of, i)
     raise(("tune: row %d is of %s, not of a program; seq:plan{} plans a sequence"):format(i, show(bound)))
   end
   return bound
+end
+
+-- The bound programs of a list. Nothing in it is passed over: neither what is behind a nil, nor an option.
+local function bounds_of(list)
+  local bounds, n = {}, 0
+  for key in pairs(list) do
+    if math.type(key) ~= "integer" or key < 1 then
+      raise(("tune: the list of rows has %s, which is no number of a row: each row is {program, m=, ...}, and options are behind the list")
+        :format(show(key)))
+    end
+    n = math.max(n, key)
+  end
+  if n == 0 then raise "tune: there is no row: mr.tune{{program, m=, ...}, ...}" end
+  for i = 1, n do bounds[i] = bound_of(list[i], i) end
+  return bounds
 end
 
 local function sizes_text(bound) return select(3, core.identity(bound)) end
@@ -119,13 +143,12 @@ local known = table.move(SEARCH, 1, #SEARCH, 2, {"device"})
 local function tune(list, given)
   expect(type(list) == "table" and not getmetatable(list), "tune", "list of programs with sizes", list)
   local o = options.check(given, "tune", known)
+  check_values(o, "tune")
   local device = o.device or mr.device()
   if type(device) == "string" then device = mr.device(device) end
   expect(core.is(device, "millrace.device"), "tune", "device", device)
-  local search, bounds, names = {show = false}, {}, {}
+  local search, bounds, names = {show = false}, bounds_of(list), {}
   for _, key in ipairs(SEARCH) do search[key] = o[key] end
-  for i, x in ipairs(list) do bounds[i] = bound_of(x, i) end
-  if #bounds == 0 then raise "tune: there is no row: mr.tune{{program, m=, ...}, ...}" end
   for i, bound in ipairs(bounds) do names[i] = ("%s on %s"):format(name_of(bound), device.name) end
 
   local ranks = shared_ranks()

@@ -61,6 +61,10 @@ for _, case in ipairs{
   {"no row", "tune: there is no row", {}},
   {"a number", "tune: row 2 must be a program with sizes, or {program, m=, ...}, not 7", {norm{m = 8, n = 64}, 7}},
   {"a size that is missing", "tune: row 1: .*size of axis 'n' is missing", {{norm, m = 8}}},
+  {"a program without sizes", "tune: row 1 is a program without sizes", {norm}},
+  {"a name", "tune: row 2 begins with 'gemm'; a row is {program, m=, ...}", {{norm, m = 8, n = 64}, {"gemm", m = 8, n = 8, k = 8}}},
+  {"a row behind a nil", "tune: row 2 must be a program with sizes, or {program, m=, ...}, not nil", {norm{m = 8, n = 64}, nil, norm{m = 16, n = 64}}},
+  {"an option in the list", "tune: the list of rows has 'device', which is no number of a row", {norm{m = 8, n = 64}, device = "h200"}},
   {"a sequence", "tune: row 1 is of .*sequence.*, not of a program", {{mr.examples.llama3_decode, b = 1}}},
 } do
   local good, why = pcall(mr.tune, case[3], o)
@@ -68,6 +72,11 @@ for _, case in ipairs{
 end
 local good, why = pcall(mr.tune, {{norm, m = 8, n = 64}}, {trails = 3})
 ok(not good and tostring(why):find "tune: unknown option 'trails'; did you mean 'trials'", "an option: " .. tostring(why))
+for text, bad in pairs{["seconds must be a number of at least 0, not 'x'"] = {seconds = "x"}, ["trials must be a number of at least 0, not %-1"] = {trials = -1},
+    ["seed must be an integer, not 1.5"] = {seed = 1.5}, ["compile must be true or false, not 1"] = {compile = 1}} do
+  good, why = pcall(mr.tune, {{norm, m = 8, n = 64}}, bad)
+  ok(not good and tostring(why):find("tune: " .. text), "a value of an option: " .. tostring(why))
+end
 good, why = pcall(mr.tune, {{norm, m = 8, n = 64}}, {device = "a100", measure = true})
 ok(not good and tostring(why):find "tune: measure=true needs an attached device", "measure=true without a device")
 tap.done_testing()
