@@ -177,7 +177,7 @@ end
 
 ---- a rank that asks ---------------------------------------------------------------------------------------
 
-local team = {}                                         -- {rank=, workers=, busy=, refusals=, late=}: the helpers of this task
+local team = {}                                         -- {rank=, workers=, busy=, refusals=, late=, last=}: the helpers of this task
 local asked = {}                                        -- what helpers have to do, by id: {of=, phase=, helper=, tool=, since=}
 local live = {}                                         -- compilations that are not done
 local ids = 0                                           -- of requests, never the same again
@@ -207,12 +207,13 @@ local function take(m, from)
   core.compile_give(x.of.inner, x.phase, m.tool, m.log, bytes)
 end
 
--- The helper with the least to do for its workers; nil: this rank, which has one worker less, as it also measures.
+-- The helper with the least to do for its workers, of several the one whose last request is the oldest; nil: this rank, which has one worker
+-- less, as it also measures.
 local function least_busy()
   local best, load = nil, math.huge
   for _, helper in ipairs(team) do
     local its = helper.busy / helper.workers
-    if helper.refusals < REFUSALS and not helper.late and its < load then best, load = helper, its end
+    if helper.refusals < REFUSALS and not helper.late and (its < load or its == load and helper.last < best.last) then best, load = helper, its end
   end
   local workers, _, waiting = core.compile_state()
   if best and workers > 1 and waiting / (workers - 1) < load then return nil end
@@ -226,7 +227,7 @@ function compiling:ask(phase)
   m.kind, m.id = "compile", ids
   asked[ids] = {of = self, phase = phase, helper = helper, tool = m.tool, since = core.clock()}
   self.asked[phase] = ids
-  helper.busy = helper.busy + 1
+  helper.busy, helper.last = helper.busy + 1, ids
   ranks:send(helper.rank, m)
 end
 
@@ -311,7 +312,7 @@ end}
 function helpers.use(of, list)
   team, ranks = {}, of
   if list then of:handle("compiled", take) end
-  for i, x in ipairs(list or {}) do team[i] = {rank = x.rank, workers = x.workers, busy = 0, refusals = 0, late = false} end
+  for i, x in ipairs(list or {}) do team[i] = {rank = x.rank, workers = x.workers, busy = 0, refusals = 0, late = false, last = 0} end
   return setmetatable({}, one_task)
 end
 

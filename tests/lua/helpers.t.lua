@@ -97,9 +97,9 @@ replace("compile_give", function(inner, phase, tool, log, bytes)
   inner.phase[phase] = tool and ("%s,%s"):format(log, bytes) or "here"
 end)
 
--- Three ranks, of which rank 1 does `body` with rank 2 as its helper; what that compiles is `compile(source)` -> done?, tool or nil, log
--- or why, binary. -> what body returns, the log of rank 2: texts begun and dropped
-local function ask(body, compile, workers, waiting, seed)
+-- Three ranks (or `size`), of which rank 1 does `body` with rank 2, and further ones, as helpers; what these compile is `compile(source)` ->
+-- done?, tool or nil, log or why, binary. -> what body returns, the log of the helpers: texts begun and dropped
+local function ask(body, compile, workers, waiting, seed, size)
   local log, live = {}, 0
   replace("compile_state", function() return workers or 1, 0, waiting or 0 end)
   replace("compile_source", function(m)
@@ -108,7 +108,7 @@ local function ask(body, compile, workers, waiting, seed)
     return {done = function() return (compile(m.source)) end, result = function() return select(2, compile(m.source)) end,
       drop = function() live = live - 1 end}
   end)
-  local values = play(3, seed or 1, function(farm)
+  local values = play(size or 3, seed or 1, function(farm)
     local r = require("millrace.ranks").new(farm, pcall)
     local between, stop = helpers.serve(r)
     local chosen = {[1] = true}
@@ -140,6 +140,18 @@ is(got .. "; " .. log, "cache cache; ", "what is in the cache is not sent")
 got = ask(function() return helpers.workers() end, good, 8)
 is(got, 16, "the workers of both count")
 is(helpers.workers(), 8, "  as long as there are helpers")
+
+local asked = {}
+got = ask(function(r)
+  local send = r.send
+  function r:send(to, m)
+    if m.kind == "compile" then asked[#asked + 1] = to end
+    return send(self, to, m)
+  end
+  for i = 1, 7 do kernel("k" .. i) end
+  return "done"
+end, good, nil, nil, nil, 5)
+is(got .. " " .. table.concat(asked, " "), "done 2 3 4 2 3 4 2", "of helpers with as much to do, the one asked longest ago is next")
 
 ---- where a helper fails ----------------------------------------------------------------------------------------------
 
