@@ -1,14 +1,38 @@
--- ahead.lua: what other ranks measure while a search runs in the model, by servers that are tables here, and what measure.lua goes on with.
+-- ahead.lua: what other ranks, or the attached device, measure while a search runs in the model, by servers and compilers that are tables here,
+-- and what measure.lua goes on with.
 local mr = require "millrace"
 local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
 local ok, is = tap.ok, tap.is
-local core, measure, ahead = require "millrace.core", require "millrace.measure", require "millrace.ahead"
 assert(mr)
 
-local clock, now = core.clock, 0
-core.clock = function() return now end
+local log, how = {}, {}                                 -- how: the status of a row by script, "ok" if its kernel is compiled and right; nil: it is not compiled
+package.loaded["millrace.serve"] = function(_, _, o)
+  local server = {jobs = o.ahead}
+  function server:prepare() log[#log + 1] = "prepare" end
+  function server:measure_early(item)
+    if not how[item.script] or not self.jobs[item.script] then return nil end
+    self.jobs[item.script] = nil
+    log[#log + 1] = "measure " .. item.script
+    return {id = item.id, status = how[item.script], ms = tonumber(item.script:match "%d+"), script = item.script,
+      device_seconds = how[item.script] ~= "failed" and 0.5 or nil}
+  end
+  function server:end_idle() log[#log + 1] = "end" end
+  return server
+end
+local core, measure, ahead = require "millrace.core", require "millrace.measure", require "millrace.ahead"
 
-local log = {}
+local real, now = {}, 0
+local function replace(name, f) real[name], core[name] = core[name], f end
+replace("clock", function() return now end)
+local looks_at_compilers = 0
+replace("compile_wait", function() looks_at_compilers = looks_at_compilers + 1 end)
+replace("compile_begin", function(plan)
+  local script = plan:script()
+  log[#log + 1] = "compile " .. script
+  if script:find "bad" then error "it does not compile" end
+  return {drop = function() log[#log + 1] = "drop " .. script end}
+end)
+
 local function plan_of(name) return {script = function() return name end, copy = function() end} end
 
 -- A server that has a row of an item after `late` looks, 1 ms times the number in its script.
@@ -25,7 +49,9 @@ local function new_server(capacity, late)
       log[#log + 1] = "measure " .. item.script
       local ms = tonumber(item.script:match "%d+")
       local row = {id = item.id, status = "ok", ms = ms, script = item.script, device_seconds = 1}
-      if incumbent then row.against, row.ratio = incumbent.id, ms / tonumber(incumbent.script:match "%d+") end
+      if incumbent then                                 -- on a device that is slower than that of the incumbent's first time
+        row.against, row.ratio, row.ms = incumbent.id, ms / tonumber(incumbent.script:match "%d+"), 2 * ms
+      end
       return row
     end}
   end
@@ -68,7 +94,7 @@ do
   is(a.best.script, "p8", "the best of them is known")
   step(a, {"p3"})
   is(a.best.score, 3, "  by its ratio to the first one")
-  is(#a:results(), 3, "all rows are there")
+  is(#a:results() .. " " .. a.device_seconds, "3 3", "all rows are there, and the device's time")
   is(server.waits, 0, "it never waits")
 end
 
@@ -76,6 +102,14 @@ do
   local a <close> = begin(new_server(9, 0), {trials = 40, known = {p1 = {}}})
   step(a, {"p1", "p2", "p3", "p4"})
   is(logged(), "begin p2, begin p3", "not what is known, and no more than a quarter of the trials beyond 32")
+end
+
+do
+  local names = {}
+  for i = 1, 12 do names[i] = "p" .. i end
+  local a <close> = begin(new_server(20, 9), {trials = 192, known = {}})
+  step(a, names)
+  is(#log .. " " .. log[#log], "8 begin p8", "no more than the best eight")
 end
 
 do
@@ -108,5 +142,76 @@ do
   ok(unique, "  with numbers of their own")
 end
 
-core.clock = clock
+---- the attached device ----------------------------------------------------------------------------
+
+-- What the device does in looks at these plans, until `looks` have passed.
+local function on_device(names, looks, o)
+  log, now = {}, 0
+  local a = ahead.of_device({}, "device", make, o or {})
+  for _ = 1, looks do
+    now = now + 0.5
+    a:step(search_of(names), not (o and o.second))
+  end
+  return a
+end
+local function texts(prefix, n)
+  local list = {}
+  for i = 1, n do list[i] = prefix .. i end
+  return list
+end
+
+do
+  how = {}
+  local a <close> = on_device(texts("p", 12), 0)
+  a:step(search_of{"p1"}, true)
+  is(logged(), "prepare", "what compares outputs is compiled at once, and no plan in the first moments")
+  now = 0.5
+  a:step(search_of(texts("p", 12)), true)
+  a:step(search_of(texts("p", 12)), true)
+  is(logged(), "prepare, compile p1, compile p2", "of the best plans two are begun at one look")
+  a.due = now
+  local unpriced = {found = function() return {{trial = "p8", priced = false}, {trial = "p9", priced = true}} end}
+  a:step(unpriced, true)
+  is(log[#log], "compile p9", "  of those that have a price")
+  is(#a:hand_over(), 0, "nothing is under way on the device itself")
+end
+is(table.concat(log, ", ", #log), "end", "in the end nothing is compiled any more")
+is(#log, 8, "  and what was is dropped", logged())
+do
+  looks_at_compilers = 0
+  local a <close> = on_device(texts("p", 12), 9)
+  is(looks_at_compilers, 9, "compilers get their next work at each look")
+  is(#log .. " " .. log[#log], "9 compile p8", "no more than the best eight are, each once")
+end
+
+-- Of what is compiled plans are measured until one is right, and three at most.
+for _, case in ipairs{
+  {"the best plan that is compiled is measured", {p2 = "ok", p3 = "ok"}, "p2"},
+  {"  one that is wrong, and the next", {p1 = "wrong", p2 = "failed", p3 = "ok", p4 = "ok"}, "p1 p2 p3"},
+  {"  no more than three", {p1 = "wrong", p2 = "failed", p3 = "skipped", p4 = "ok"}, "p1 p2 p3"},
+  {"  none of those that were measured before", {p1 = "ok", p2 = "ok"}, "p2", {known = {p1 = {}}}},
+  {"  no plan of the second search", {p1 = "ok", p2 = "ok"}, "", {second = true}}} do
+  how = case[2]
+  local o, seen, shown = case[4] or {}, {}, {}
+  o.put = function(row) seen[#seen + 1] = row.script end
+  o.progress = function(p) shown[#shown + 1] = ("%d %s %g"):format(p.trials, p.best.script, p.device_seconds) end
+  local a <close> = on_device(texts("p", 6), 8, o)
+  is(table.concat(seen, " "), case[3], case[1])
+  local best, n = case[3]:match "%S+$", select(2, case[3]:gsub("p", ""))
+  best = how[best] == "ok" and best or nil
+  is(a.best and a.best.script, best, "    which is the best, if it is right")
+  is(table.concat(shown), best and ("%d %s %g"):format(n, best, case[2].p2 == "failed" and 1 or n / 2) or "", "    and is shown")
+  local row = n > 0 and a.rows[n].row
+  ok(#a.rows == n and (not row or row.predicted == tonumber(row.script:sub(2)) * 1e-3 and row.plan:script() == row.script),
+    "    with its plan, and what the model said")
+end
+
+-- A plan that does not compile keeps no other waiting.
+do
+  how = {bad1 = "ok", p2 = "ok"}
+  local a <close> = on_device({"bad1", "p2"}, 4)
+  is(logged(), "prepare, compile bad1, compile p2, measure p2", "a plan that does not compile is not tried again")
+end
+
+for name, f in pairs(real) do core[name] = f end
 tap.done_testing()
