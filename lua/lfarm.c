@@ -131,6 +131,18 @@ static int receive_l(lua_State *L)
 	return 2;
 }
 
+/* f:closed_rank() -> a rank that has closed, of which receive has given all messages; nil: none is known */
+static int closed_rank_l(lua_State *L)
+{
+	int rank = farm_closed_rank(check_farm(L, "closed_rank"));
+
+	if (rank < 0)
+		lua_pushnil(L);
+	else
+		lua_pushinteger(L, rank);
+	return 1;
+}
+
 /* f:close(): waits until all ranks close; does nothing if it is closed */
 static int close_l(lua_State *L)
 {
@@ -252,7 +264,8 @@ int farm_begin(lua_State *L)
 void lua_open_farm(lua_State *L)
 {
 	static const luaL_Reg methods[] = { { "rank", rank_l }, { "size", size_l }, { "local_rank", local_rank_l },
-		{ "host", host_l }, { "with_rank_0", with_rank_0_l }, { "send", send_l }, { "receive", receive_l }, { "close", close_l },
+		{ "host", host_l }, { "with_rank_0", with_rank_0_l }, { "send", send_l }, { "receive", receive_l }, { "closed_rank", closed_rank_l },
+		{ "close", close_l },
 		{ "abort", abort_l }, { NULL, NULL } };
 	static const luaL_Reg meta[] = { { "__gc", farm_gc_l }, { NULL, NULL } };
 

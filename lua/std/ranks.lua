@@ -17,6 +17,8 @@
 -- A rank from which nothing has come for a long time is lost, as where a driver never returns: its task goes to another rank, and the
 -- first result counts. At the end of the job rank 0 waits for those that have come back, and not for others (hung).
 --
+-- Rank 0 that waits while another rank has come to the end of its script, or the other way round, would wait for ever: an error.
+--
 -- Ranks other than 0 may send each other messages of other kinds, for which they have handlers (ranks:handle). Nothing may depend on
 -- these: what has no handler, what belongs to another map, and what is no message is dropped.
 
@@ -78,6 +80,11 @@ end
 -- The same, of this map. Rank 0 drops what belongs to an earlier one, which an error ended, or whose rank was lost then.
 local function arrival(self, seconds)
   local m, from = receive(self, seconds)
+  local closed = not from and self.farm:closed_rank()
+  if closed then
+    core.raise(("farm: rank %d has come to the end of its script, and rank %d goes on: all ranks must make the same calls of mr.tune and mr.search")
+      :format(closed, self.rank))
+  end
   if m and self.rank == 0 and math.type(m.map) == "integer" and m.map < self.maps then return nil, from end
   if m and m.map ~= self.maps then
     core.raise(("farm: rank %d has made another number of calls than rank %d: all ranks must make the same calls of mr.tune and mr.search"):format(from, self.rank))

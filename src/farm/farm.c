@@ -15,6 +15,7 @@ enum {
 	PAUSE_MIN = 10000,		/* ns between two looks for messages */
 	PAUSE_MAX = 1000000,
 	TAG = 1,
+	TAG_CLOSES = 2,			/* of the empty message of a rank that closes */
 };
 
 /* A message on its way out or in. MPI reads or writes the bytes until it is complete. */
@@ -22,6 +23,7 @@ struct parcel {
 	struct parcel *next;
 	struct ompi_request_t *request;
 	int rank;			/* of the other side */
+	int tag;
 	int complete;
 	size_t size;			/* of `bytes` */
 	unsigned char bytes[];
@@ -39,6 +41,8 @@ struct farm {
 	int narriving;
 	struct parcel *given;		/* what farm_receive returned last */
 	struct ompi_request_t *barrier;	/* of farm_close; NULL: not begun */
+	bool closes;			/* the others know */
+	int closed;			/* the first rank that is known to close, or -1 */
 };
 
 /* ---- opening ---- */
@@ -111,6 +115,7 @@ enum err_code farm_open(struct mem *mem, const char *const *names, struct farm *
 
 	memset(f, 0, sizeof(*f));
 	f->mem = mem;
+	f->closed = -1;
 	*out = f;
 	if (gethostname(f->host, sizeof(f->host) - 1))
 		strcpy(f->host, "unknown");
@@ -145,6 +150,11 @@ const char *farm_host(const struct farm *f)
 bool farm_is_open(const struct farm *f)
 {
 	return f->open;
+}
+
+int farm_closed_rank(const struct farm *f)
+{
+	return f->closed;
 }
 
 /* ---- parcels ---- */
@@ -226,6 +236,7 @@ static enum err_code begin_arrival(struct farm *f, const struct mpi_status *stat
 	if ((size_t)n > message_size(MESSAGE_BODY_MAX))
 		return message_too_long(status->source, (uint64_t)n, e);
 	p = parcel_new(f, status->source, (size_t)n);
+	p->tag = status->tag;
 	code = check(f, f->api.MPI_Irecv(p->bytes, n, f->api.byte, status->source, status->tag, f->api.world, &p->request),
 		"MPI_Irecv", e);
 	if (code) {
@@ -272,11 +283,21 @@ static bool is_first_of_rank(const struct farm *f, const struct parcel *p)
 /* A message that is complete and that no earlier one of its rank precedes; NULL. */
 static struct parcel *take_arrived(struct farm *f)
 {
-	for (struct parcel **p = &f->arriving; *p; p = &(*p)->next)
-		if ((*p)->complete && is_first_of_rank(f, *p)) {
-			f->narriving--;
-			return take(p);
+	for (struct parcel **p = &f->arriving; *p; ) {
+		struct parcel *q;
+
+		if (!(*p)->complete || !is_first_of_rank(f, *p)) {
+			p = &(*p)->next;
+			continue;
 		}
+		f->narriving--;
+		q = take(p);
+		if (q->tag != TAG_CLOSES)
+			return q;
+		if (f->closed < 0)
+			f->closed = q->rank;
+		parcel_free(f, q);	/* the last one of its rank */
+	}
 	return NULL;
 }
 
@@ -299,9 +320,21 @@ static enum err_code interrupted(struct err *e)
 
 /* ---- messages ---- */
 
+static enum err_code send_parcel(struct farm *f, struct parcel *p, int tag, struct err *e)
+{
+	enum err_code code = check(f, f->api.MPI_Isend(p->bytes, (int)p->size, f->api.byte, p->rank, tag, f->api.world, &p->request),
+		"MPI_Isend", e);
+
+	if (code) {
+		parcel_free(f, p);
+		return code;
+	}
+	append(&f->sent, p);
+	return advance_sent(f, e);
+}
+
 enum err_code farm_send(struct farm *f, int rank, const void *body, size_t n, struct err *e)
 {
-	enum err_code code;
 	struct parcel *p;
 
 	if (n > MESSAGE_BODY_MAX)
@@ -309,14 +342,7 @@ enum err_code farm_send(struct farm *f, int rank, const void *body, size_t n, st
 			MESSAGE_BODY_MAX >> 20, n);
 	p = parcel_new(f, rank, message_size(n));
 	message_write(p->bytes, body, n);
-	code = check(f, f->api.MPI_Isend(p->bytes, (int)p->size, f->api.byte, rank, TAG, f->api.world, &p->request),
-		"MPI_Isend", e);
-	if (code) {
-		parcel_free(f, p);
-		return code;
-	}
-	append(&f->sent, p);
-	return advance_sent(f, e);
+	return send_parcel(f, p, TAG, e);
 }
 
 enum err_code farm_receive(struct farm *f, double seconds, const struct stop *stop, struct farm_message *out, struct err *e)
@@ -372,10 +398,24 @@ static enum err_code await_others(struct farm *f, const struct stop *stop, struc
 	return OK;
 }
 
+/* Others may wait for what this rank will not send any more. */
+static enum err_code tell_others(struct farm *f, struct err *e)
+{
+	int last = f->rank ? 0 : f->size - 1;
+
+	if (f->closes)
+		return OK;
+	f->closes = true;
+	for (int rank = f->rank ? 0 : 1; rank <= last; rank++)
+		TRY(send_parcel(f, parcel_new(f, rank, 0), TAG_CLOSES, e));
+	return OK;
+}
+
 enum err_code farm_close(struct farm *f, const struct stop *stop, struct err *e)
 {
 	parcel_free(f, f->given);
 	f->given = NULL;
+	TRY(tell_others(f, e));
 	TRY(await_others(f, stop, e));
 	f->open = false;
 	return check(f, f->api.MPI_Finalize(), "MPI_Finalize", e);

@@ -33,6 +33,9 @@ int farm_local_rank(const struct farm *f);
 bool farm_with_rank_0(const struct farm *f);	/* is rank 0 on this machine? */
 const char *farm_host(const struct farm *f);
 bool farm_is_open(const struct farm *f);	/* not after farm_close */
+/* A rank that has called farm_close, of which farm_receive has given all messages: the first that is known, or -1. Rank 0 hears of all
+ * others, and these of rank 0. */
+int farm_closed_rank(const struct farm *f);
 
 /* Send a copy of n bytes to a rank, which may be this one; does not wait. */
 NODISCARD enum err_code farm_send(struct farm *f, int rank, const void *body, size_t n, struct err *e);

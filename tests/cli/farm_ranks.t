@@ -140,6 +140,17 @@ t_cmd 'a closed farm' 0 ranks 2 -e "$begin farm:close() farm:close()
 	print(require 'millrace.core'.farm(), select(2, pcall(farm.send, farm, 0, 'x')))"
 t_like 'sends nothing' "$(<"$T/out")" '^nil	.*send: the farm is closed$'
 
+# A rank that ends its script while others go on to a call of all ranks.
+for ends in 0 2; do
+	t_cmd "rank $ends ends before others call mr.tune" 1 ranks 3 -e "$begin if rank ~= $ends then
+		mr.tune({{mr.examples.gemm, m = 128, n = 128, k = 64}}, {device = 'h200', trials = 2, measure = false}) end"
+	t_err '  is an error of those' "farm: rank $ends has come to the end of its script, and rank [01] goes on: all ranks must make the same calls"
+done
+t_cmd 'a rank that ends after it' 1 ranks 3 -e "$begin local o = {device = 'h200', trials = 2, measure = false}
+	mr.tune({{mr.examples.gemm, m = 128, n = 128, k = 64}}, o)
+	if rank ~= 1 then mr.search(mr.examples.gemm{m = 128, n = 128, k = 64}, 'h200', {farm = true, trials = 2, measure = false}) end"
+t_err '  as well' 'farm: rank 1 has come to the end of its script, and rank 0 goes on'
+
 # A rank whose process stops in a task. It asks before, and hours go by on rank 0, where another rank then gets the task.
 cat >"$T/hangs.lua" <<'E'
 local core = require "millrace.core"

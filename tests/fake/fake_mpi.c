@@ -19,7 +19,7 @@ enum { ERROR = 16 };
 /* A message, a send or a barrier. */
 struct ompi_request_t {
 	struct ompi_request_t *next;	/* of the messages */
-	int from, after;
+	int from, after, tag;
 	bool matched, is_barrier;
 	unsigned char *bytes;		/* copy; NULL: there is nothing to receive */
 	size_t n;
@@ -48,6 +48,7 @@ static void arrive(int from, const void *bytes, size_t n, int after)
 
 	m->from = from;
 	m->after = after;
+	m->tag = fake_mpi.tag ? fake_mpi.tag : 1;
 	m->n = n;
 	if (bytes) {
 		m->bytes = malloc(n + 1);
@@ -154,7 +155,6 @@ int MPI_Isend(const void *from, int n, struct ompi_datatype_t *type, int to, int
 	struct ompi_request_t **request)
 {
 	(void)type;
-	(void)tag;
 	(void)comm;
 	if (result("MPI_Isend"))
 		return ERROR;
@@ -162,6 +162,7 @@ int MPI_Isend(const void *from, int n, struct ompi_datatype_t *type, int to, int
 	(*request)->after = fake_mpi.sends_take;
 	fake_mpi.sent++;
 	fake_mpi.to = to;
+	fake_mpi.sent_tag = tag;
 	fake_mpi.bytes = (size_t)n;
 	if (to == FAKE_RANK)
 		arrive(FAKE_RANK, from, (size_t)n, 0);
@@ -188,7 +189,7 @@ int MPI_Iprobe(int from, int tag, struct ompi_communicator_t *comm, int *found, 
 	*found = m != NULL;
 	if (m) {
 		status->source = m->from;
-		status->tag = 1;
+		status->tag = m->tag;
 		status->count = m->n;
 	}
 	return result("MPI_Iprobe");
@@ -208,7 +209,7 @@ int MPI_Irecv(void *to, int n, struct ompi_datatype_t *type, int from, int tag, 
 
 	(void)type;
 	(void)comm;
-	if (!m || m->from != from || (size_t)n != m->n || tag != 1 || !m->bytes || result("MPI_Irecv"))
+	if (!m || m->from != from || (size_t)n != m->n || tag != m->tag || !m->bytes || result("MPI_Irecv"))
 		return ERROR;
 	m->matched = true;
 	m->to = to;

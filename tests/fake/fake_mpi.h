@@ -12,13 +12,14 @@ struct fake_mpi {
 	 * length matters, as it must not be received. */
 	void (*arrive)(int from, const void *bytes, size_t n, int after);
 	void (*clear)(void);		/* of messages, and of what is below */
+	int tag;			/* of those that arrive from now on; 0: of messages */
 	int sends_take;			/* looks until a send is complete */
 	int barrier_takes;		/* from now on */
 	const char *fails;		/* the call that fails, "MPI_Isend"; NULL: none */
 	int looks;			/* calls of MPI_Iprobe */
 	int finalized;
 	int sent;			/* messages, and the last one of them */
-	int to;
+	int to, sent_tag;
 	size_t bytes;
 };
 

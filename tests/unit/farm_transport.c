@@ -143,6 +143,25 @@ static void test_send(void)
 	close_farm(f, "the farm is closed");
 }
 
+static void test_closed(void)
+{
+	struct farm *f = opened();
+
+	is_int(farm_closed_rank(f), -1, "no rank is known to close");
+	arrive(0, "last", 3);
+	mpi->tag = 2;
+	mpi->arrive(0, "", 0, 0);
+	mpi->tag = 0;
+	is_str(next(f, 0), "-", "rank 0 closes, and its message is not there yet");
+	is_int(farm_closed_rank(f), -1, "  so it is not closed");
+	is_str(next(f, 60), "0:last", "when it is");
+	is_str(next(f, 0), "-", "  and there are no more");
+	is_int(farm_closed_rank(f), 0, "  rank 0 is closed");
+	mpi->sent = 0;
+	close_farm(f, "the farm is closed");
+	ok(mpi->sent == 1 && mpi->to == 0 && mpi->sent_tag == 2 && mpi->bytes == 0, "  which rank 0 gets to know");
+}
+
 static void test_stop(void)
 {
 	volatile int flag = 1;
@@ -203,6 +222,7 @@ int main(void)
 	test_receive();
 	test_send();
 	test_refused();
+	test_closed();
 	test_stop();
 	return tap_done();
 }

@@ -116,6 +116,7 @@ function sim.play(o)
     function farm:spend(seconds) slice = slice + seconds end
     function farm:sleep(seconds) coroutine.yield("sleep", seconds) end
     function farm:send(to, text) sends[#sends + 1] = {to = to, text = text} end
+    function farm:closed_rank() return nil end
     function farm:receive(seconds)
       local r = ranks[rank]
       coroutine.yield("receive", seconds)
