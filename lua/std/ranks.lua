@@ -164,12 +164,9 @@ local function answer_all(r, asked)
   end
 end
 
-local function is_end(m) return m and (m.kind == "results" or m.kind == "end") end
-
 -- Within a task: what f of rank 0 returns for the value. On rank 0 itself it is called here.
 function ranks:ask(name, value)
   if self.rank == 0 then return self.served[name](value, self.task, 0) end
-  if is_end(self.deferred[1] and self.deferred[1][1]) then core.raise "farm: rank 0 has gone on without this task" end
   self.asks = self.asks + 1
   self:send(0, {kind = "ask", ask = self.asks, name = name, value = value, task = self.task})
   while true do
@@ -177,7 +174,7 @@ function ranks:ask(name, value)
     if m and m.kind == "answer" and m.ask == self.asks then
       if not m.good then core.raise(m.why) end
       return m.value
-    elseif is_end(m) then
+    elseif m and (m.kind == "results" or m.kind == "end") then
       table.insert(self.deferred, 1, {m, 0})
       core.raise "farm: rank 0 has gone on without this task"
     elseif m then

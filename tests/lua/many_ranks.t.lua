@@ -74,15 +74,16 @@ is(with_results(values, 201, 600), 201, "  and all have the results")
 
 -- Ranks that sleep(rank, task) seconds for a task, in calls of map one after the other. -> what ranks return, the times at which a task was
 -- begun, what was reported, and which ranks had tasks, for each call; with o.wait, what rank 0 says of ranks that hang so many seconds after
--- the last call
+-- the last call. o.before(rank): seconds that it sleeps before the first call. What a rank returns is false if it had not all results of a call.
 local function play_lost(o)
   local begun, reports, by, hung = {}, {}, {}, nil
   local values, stats = sim.play{size = o.size, latency = 1e-3, stop = o.stop, body = function(farm, rank)
     local r, last = ranks_of(farm), nil
     r:serve("store", function(x) return x end)
+    farm:sleep(o.before and o.before(rank) or 0)
     for call = 1, o.calls or 1 do
       by[call] = by[call] or {}
-      last = r:map(names(o.n), function(i)
+      local found = r:map(names(o.n), function(i)
         begun[i] = (begun[i] or 0) + 1
         by[call][rank] = true
         farm:sleep(o.sleep(rank, i, call))
@@ -91,6 +92,7 @@ local function play_lost(o)
         reports[#reports + 1] = ("%d of %d: %s"):format(task, from, x.good and "good" or x.why)
         if o.report then o.report(task, farm:now(), n) end
       end})
+      last = last ~= false and #found == o.n and found
     end
     if rank == 0 and o.wait then
       farm:sleep(o.wait)
@@ -163,6 +165,40 @@ values, begun, reports = play_lost{size = 5, n = 20, stop = 5000, sleep = functi
 is(begun[7], 2, "a task from which no rank returns is tried on two of them")
 ok(values[0] and not values[0][7].good and values[0][7].why:find "nothing has come from rank", "  and has failed", values[0] and values[0][7].why)
 is(reported_once(20), 19, "  all others are done")
+
+-- Rank 2 answers after 150 s, when no other rank has begun with its task, which was waiting behind others since 100 s.
+first = nil
+values, begun, reports = play_lost{size = 3, n = 8, sleep = function(rank, i)
+  if rank == 2 and not first then
+    first = i
+    return 150
+  end
+  return 60
+end}
+is(begun[first] .. " " .. reported_once(8), "1 8", "what a lost rank has done after all is not done again")
+is(with_results(values, 3, 8), 3, "  all ranks have the results")
+
+-- Rank 2 never returns, and a task fails on rank 1 that would be another rank's then.
+local failed = false
+values, begun = play_lost{size = 3, n = 5, stop = 5000, sleep = function(rank, i)
+  if rank == 2 then return 1e9 end
+  if i == 4 and not failed then
+    failed = true
+    error("once", 0)
+  end
+  return 10
+end}
+is(with_results(values, 3, 5), 2, "where all others are lost, a task that failed is tried again on the same rank")
+is(begun[4], 2, "  once")
+
+-- Ranks that are not ready: rank 3 never is, and is when the others have begun.
+for before, want in pairs{[1e9] = "rank 3 hangs: the job ends without it", [150] = "none"} do
+  values, begun, reports, by, hung = play_lost{size = 4, n = 20, stop = 5000, wait = 10, sleep = function() return 10 end,
+    before = function(rank) return rank == 3 and before or 0 end}
+  is(once(begun, 20) .. ", " .. hung, "all, " .. want, "ranks that are ready do not wait for one that is lost")
+  is(with_results(values, 4, 20), want == "none" and 4 or 3, "  and all that come to the end have the results")
+  ok(not by[1][3], "  it has no task")
+end
 
 -- All other ranks are lost: those that were are as good as any.
 values, begun, reports = play_lost{size = 2, n = 2, sleep = function() return 150 end}

@@ -70,6 +70,34 @@ values = play(2, 5, function(farm)
 end)
 is(all_of(values, 2) .. " " .. where[1], "(no) 2 2", "with one rank that does tasks, on that")
 
+where = {}
+values = play(3, 5, function(farm)
+  local r = new_ranks(farm)
+  return text_of(r:map(names(2), function(i)
+    where[i] = where[i] or {}
+    table.insert(where[i], r.rank)
+    if #where[i] == 1 then error("once", 0) end
+    return i
+  end))
+end)
+is(all_of(values, 3), "1 2", "where a task fails on each of two ranks")
+ok(#where[1] == 2 and #where[2] == 2 and where[1][1] ~= where[1][2] and where[2][1] ~= where[2][2], "  these change tasks")
+
+-- Large results are several messages.
+local sizes = {}
+values = play(3, 1, function(farm)
+  local send = farm.send
+  function farm:send(to, text)
+    if to == 1 and text:find('"results"', 1, true) then sizes[#sizes + 1] = #text end
+    return send(self, to, text)
+  end
+  local n = {}
+  for i, x in ipairs(new_ranks(farm):map(names(5), function(i) return ("x"):rep(400000 + i) end)) do n[i] = #x.value - 400000 end
+  return table.concat(n, " ")
+end)
+is(all_of(values, 3), "1 2 3 4 5", "large results come")
+ok(#sizes == 2 and sizes[1] > 1200000 and sizes[2] > 800000, "  in parts", table.unpack(sizes))
+
 -- Which ranks get tasks.
 local by = {}
 values = play(4, 9, function(farm)
@@ -170,6 +198,12 @@ local alone = play(1, 1, function(farm)
   return text_of(r:map(names(3), function(i) return r:ask("double", 10 * i) end))
 end)
 is(alone[0], "21 42 63", "in one process, too")
+do
+  local said = {}
+  local function report(task, rank, x, n) said[#said + 1] = ("%d by %d: %d, %d"):format(task, rank, x.value, n) end
+  play(1, 1, function(farm) return new_ranks(farm):map(names(2), function(i) return -i end, {report = report}) end)
+  is(table.concat(said, "; "), "1 by 0: -1, 1; 2 by 0: -2, 2", "  and tells of each that is done")
+end
 
 -- What is asked at the same time is answered together; and each alone, if that fails.
 local most, calls = 0, 0
@@ -224,6 +258,19 @@ local garbled = first_error(2, function(r)
 end)
 ok(garbled:find "rank 1 sent what is no message", "a message that is none: " .. garbled)
 
+for _, case in ipairs{
+  {"0: .*rank 1 asks for 'nothing', which rank 0 does not serve", {kind = "ask", name = "nothing"}},
+  {"0: .*rank 1 sent no result", {kind = "result", task = 1}},
+  {"0: .*rank 1 sent no result", {kind = "result", task = 1, result = {good = "yes"}}},
+  {"0: .*rank 1 answers for a task that it was not given", {kind = "result", task = 2, result = {good = true}}},
+  {"0: .*rank 1 answers for a task that it was not given", {kind = "result", result = {good = true}}},
+  {"0: .*rank 1 sent 'begin' to rank 0", {kind = "begin"}}} do
+  local said = first_error(2, function(r)
+    return r:map(names(2), function() r:send(0, case[2]) end)
+  end)
+  ok(said:find(case[1]), "a message that does not belong there: " .. said)
+end
+
 ---- messages between other ranks ------------------------------------------------------------------------------------
 
 -- Rank 1 does the tasks and asks rank 2, which answers between two messages of rank 0, with nonsense before and behind that.
@@ -232,12 +279,14 @@ for seed = 1, 25 do
   values = play(4, seed, function(farm)
     local r = new_ranks(farm)
     local function nonsense(to)
-      for _, text in ipairs{"", "{", "[]", "7", '{"kind":7}', '{"kind":"task","map":1,"task":1}', '{"kind":"question","map":9,"x":1}'} do
+      for _, text in ipairs{"", "{", "[]", "7", '{"kind":7}', '{"kind":"task","map":1,"task":1}', '{"kind":"question","map":9,"x":1}',
+        '{"kind":"nothing","map":1,"x":null}'} do
         farm:send(to, text)
       end
     end
     local waiting, got = {}, {}
     r:handle("question", function(m, from) waiting[#waiting + 1] = {m.x, from} end)
+    r:handle("nothing", function(m) if m.x ~= nil then error "null is no value" end end)
     r:handle("reply", function(m, from) got[m.x] = (got[m.x] or "") .. from end)
     local results = r:map(names(3), function(i, with)
       for x = 10 * i, 10 * i + 2 do
@@ -277,7 +326,7 @@ values = play(3, 7, function(farm)
   r:handle("hint", function() seen = seen + 1 end)
   while seen == 0 or #r.deferred < 4 do r:poll(1) end
   for _ = 1, 9 do r:poll(1) end
-  for _ = 1, 3 do text = text .. r:next().x end
+  text = text .. r:next().x .. (r:take "none" and "?" or "") .. r:take("go").x .. r:next().x
   text = text .. " " .. r:next().kind
   r.maps = 1
   local m
