@@ -604,7 +604,8 @@ local function on_ranks(ranks, bound, device, o)
   if not good then group:fail(r) end
   group:finish(r and {script = plans[r]:script(), bound_seconds = r.bound_seconds, trials = r.trials, shapes = r.shapes, pruned = r.pruned,
     ended = r.ended, why = endings_of[r], measured = r.measured} or {why = reason})
-  return r, reason
+  if r then return r end                                -- one value, as without a farm
+  return nil, reason
 end
 
 local function run(...)
