@@ -249,8 +249,8 @@ local function rows_for(task, query, f)
 end
 
 -- While ranks do tasks (ranks.lua), rank 0 reads and writes the file for all of them. hashes: of the program of each task, as identity
--- gives it. written(rank, row): called for each row that is on the disk. ranks nil: no longer.
-local function share(ranks, hashes, written)
+-- gives it. put(rank, row): called for each row that a rank puts, also if the disk is full. ranks nil: no longer.
+local function share(ranks, hashes, put)
   sharing = ranks and {ranks = ranks, hashes = hashes, newest = 0}
   if not sharing or ranks.rank > 0 then return end
   for _, row in ipairs(read("list", {limit = 1}) or {}) do sharing.newest = row.id end
@@ -265,7 +265,7 @@ local function share(ranks, hashes, written)
     local good, message = call(core.store_put_rows, rows)
     if not good then report(message) end
     for i, x in ipairs(asked) do
-      if good then written(x.rank, x.value) end
+      put(x.rank, x.value)
       answers[i] = {good = good, message = message}
     end
     return answers

@@ -72,6 +72,17 @@ t_is '  all of it' "$(awk '/NVIDIA H200/ { rows += $5; n += $6 } END { print row
 t_cmd 'again' 0 timeout 120 $mpi -n 3 "$MILLRACE" --farm "$T/tune.lua" 5
 t_is '  the store answers' "$(<"$T/out")" "$(lines 5 true)"
 
+# A disk that is full.
+rm -f "$T"/store.db*
+cat >"$T/full.lua" <<'E2'
+require "millrace.core".store_put_rows = function() return nil, "store: the disk is full" end
+dofile((arg[0]:gsub("full", "tune")))
+E2
+t_cmd 'rows that the store cannot keep' 0 timeout 120 $mpi -n 3 "$MILLRACE" --farm "$T/full.lua" 2
+t_is '  are there' "$(<"$T/out")" "$(lines 2 false)"
+t_is '  which is said once' "$(grep -c 'the disk is full' "$T/err")" 1
+t_is '  and all that was measured is counted' "$(awk '/NVIDIA H200/ { n += $6 } END { print n }' "$T/err")" 6
+
 # Two jobs on one store at the same time.
 rm -f "$T"/store.db*
 $mpi -n 3 "$MILLRACE" --farm "$T/tune.lua" 5 256 >"$T/other" 2>&1 &
