@@ -45,12 +45,23 @@ local function reference(device)
   return ms or nil
 end
 
--- What a rank offers to measure for the device: {driver=, name=, bus= of its board, ms= of the reference}; nil: nothing. Partitions of
+-- What a rank offers to measure for the device: {driver=, name=, bus= of its board, ms= of the reference}; or nil and why not. Partitions of
 -- a board have the same one, so theirs is left out.
 function devices.offer(ranks, device)
-  local found = trials.attached(device)
-  return found and {driver = found.driver, name = found.name, bus = not found.partition and found.bus or nil,
+  local found, why = trials.attached(device)
+  if not found then return nil, why end
+  return {driver = found.driver, name = found.name, bus = not found.partition and found.bus or nil,
     ms = ranks.size > 2 and reference(device) or nil}
+end
+
+-- Where no rank offers a device, why the first of them does not, as a text; nil: some rank does, or none was asked.
+function devices.without(offers)
+  local first
+  for rank, x in pairs(offers) do
+    if x.offer then return nil end
+    if x.why and (not first or rank < first) then first = rank end
+  end
+  return first and ("rank %d on %s: %s"):format(first, offers[first].host, offers[first].why)
 end
 
 -- Those of a list in the order of ranks that are the first with their board, and by the others that first one: both would measure at the

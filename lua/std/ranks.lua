@@ -193,12 +193,16 @@ local function attempt(r, run, task, with)
   return {good = good, value = good and value or nil, why = not good and tostring(value) or nil}
 end
 
--- A rank other than 0: wait until rank 0 begins what has this name, and be ready for it, with what offer() and compilers() return.
+-- A rank other than 0: wait until rank 0 begins what has this name, and be ready for it, with what offer() and compilers() return; instead
+-- of an offer, nil and why there is none.
 function ranks:join(name, offer, compilers)
   local m
   repeat m = self:next() until m
   if m.kind ~= "begin" then core.raise(("farm: rank 0 begins with '%s'"):format(m.kind)) end
-  self:send(0, {kind = "ready", names = core.hash(name), host = self.host, offer = offer and offer(), compilers = compilers and compilers()})
+  local offered, why
+  if offer then offered, why = offer() end
+  self:send(0, {kind = "ready", names = core.hash(name), host = self.host, offer = offered, why = not offered and why or nil,
+    compilers = compilers and compilers()})
 end
 
 -- A rank other than 0: do what comes, until the results do.
@@ -296,7 +300,7 @@ local function welcome(r, s, m, from)
       .. "and name the device, device=\"h200\""):format(from, tostring(m.host)))
   end
   if r.lost[from] then r.lost[from] = nil else s.missing = s.missing - 1 end
-  s.offers[from] = {host = m.host, offer = m.offer, compilers = m.compilers}
+  s.offers[from] = {host = m.host, offer = m.offer, why = m.why, compilers = m.compilers}
 end
 
 -- Ranks that are lost, looked for now and then: their tasks go to others, and no rank waits until they are ready.
@@ -396,8 +400,8 @@ end
 -- {good=false, why=}, on all ranks
 --
 -- names: what each task is called; the same on all ranks. run(i, with) does task i and returns a plain value. A task that fails is done again
--- once, on another rank if there is one. offer(): what a rank has, which rank 0 knows before it hands out tasks. choose(offers): which ranks
--- get tasks, {[rank]=true}, by what they offer, {host=, offer=, compilers=} by rank, the last what compilers() returns there; and what each of
+-- once, on another rank if there is one. offer(): what a rank has, which rank 0 knows before it hands out tasks; nil and why not: nothing. choose(offers): which ranks
+-- get tasks, {[rank]=true}, by what they offer, {host=, offer=, why=, compilers=} by rank, the last what compilers() returns there; and what each of
 -- these is sent with a task, {[rank]=with}, unless nil. between(), on ranks that wait for a task: called before each wait for a message, returns for how many seconds (nil: WAIT).
 -- In one process Ctrl-C ends the map: tasks that are left have failed then, as interrupted.
 -- report(task, rank, result, n), on rank 0: a result, the n-th; n "again": of a task that is done once more. watch(state), there: now and

@@ -230,8 +230,8 @@ function handle:drop()
   self.server.group.ranks:send(self.server.rank, {kind = "drop", id = self.item.id})
 end
 
--- Rank 0 begins a search with all ranks -> the search's ranks with what they offer: {servers=, driver=, finish=}; without a device there is
--- no server. x:finish(result): the end; all ranks get the result, a plain value. x:fail(why): an error of all. warn(text): what the user
+-- Rank 0 begins a search with all ranks -> the search's ranks with what they offer: {servers=, driver=, without=, finish=}; without a device
+-- there is no server, and `without` says why, unless the search does not measure. x:finish(result): the end; all ranks get the result, a plain value. x:fail(why): an error of all. warn(text): what the user
 -- should know of ranks. silence: seconds (3600) after which a rank is lost that has items and from which nothing has come.
 function remote.begin(ranks, name, warn, silence)
   ranks.maps = ranks.maps + 1
@@ -249,9 +249,10 @@ function remote.begin(ranks, name, warn, silence)
       if not ranks.lost[from] then missing = missing - 1 end
       local wrong = g:welcome(m, from)
       if wrong then g:fail(wrong) end
-      offers[from] = {host = m.host, offer = m.offer, compilers = m.compilers}
+      offers[from] = {host = m.host, offer = m.offer, why = m.why, compilers = m.compilers}
     end
   end
+  g.without = farm_devices.without(offers)
   local chosen = farm_devices.choose(offers, warn)
   local given = helpers.assign(offers, chosen)
   for rank = 1, ranks.size - 1 do
@@ -298,9 +299,10 @@ function remote.work(ranks, name, bound, device, o)
   ranks.maps = ranks.maps + 1
   local m
   ranks:join(name, function()
-    local offer = o.measure ~= false and farm_devices.offer(ranks, device) or nil
+    if o.measure == false then return nil end
+    local offer, why = farm_devices.offer(ranks, device)
     if offer then offer.capacity = math.max(core.compile_state(), 2) end
-    return offer
+    return offer, why
   end, helpers.compilers)
   local helped <close> = helpers.use(ranks)             -- by none until rank 0 names them
   local between <const>, stop <const> = helpers.serve(ranks)

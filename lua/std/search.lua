@@ -598,7 +598,9 @@ local function on_ranks(ranks, bound, device, o)
   local group = remote.begin(ranks, name, function(text) io.stderr:write(text, "\n") end)
   local measures = group.servers[1] ~= nil
   local good, r, reason = core.try(function()
-    if o.measure and not measures then raise "search: measure=true needs a device, and no rank has one" end
+    local without = group.without
+    if o.measure and not measures then raise("search: measure=true needs a device, and no rank has one" .. (without and ": " .. without or "")) end
+    if without then io.stderr:write(("no rank has the device, so nothing is measured, and the plan is by the model alone: %s\n"):format(without)) end
     return in_view(bound, device, measures and {driver = group.driver} or nil, o, measures and group.servers or nil)
   end)
   if not good then group:fail(r) end

@@ -133,7 +133,9 @@ end
 local function choose(offers, o)
   local chosen = farm_devices.choose(offers, function(text) io.stderr:write(text, "\n") end)
   if next(chosen) then return chosen end
-  if o.measure then raise "tune: measure=true needs a device, and no rank has one" end
+  local without = farm_devices.without(offers)
+  if o.measure then raise("tune: measure=true needs a device, and no rank has one" .. (without and ": " .. without or "")) end
+  if without then io.stderr:write(("no rank has the device, so nothing is measured, and plans are by the model alone: %s\n"):format(without)) end
   for rank in pairs(offers) do chosen[rank] = true end
   return chosen
 end
@@ -178,7 +180,10 @@ local function tune(list, given)
     local r, why = mr.search(bounds[first[i]], device, search)
     return r and plain(r) or {why = why}
   end, {
-    offer = function() return o.measure ~= false and farm_devices.offer(ranks, device) or nil end,
+    offer = function()
+      if o.measure == false then return nil end
+      return farm_devices.offer(ranks, device)
+    end,
     compilers = helpers.compilers,
     choose = function(offers)
       local chosen = choose(offers, o)

@@ -34,4 +34,9 @@ FAKE_CUDA_BUS= t_cmd 'where the driver does not know the board' 0 $mpi -n 3 "$MI
 t_is '  they do as well' "$(said)" ''
 FAKE_CUDA_BUS=0000:1B:00.0 FAKE_NVML_MIG=1 t_cmd 'two partitions of a board' 0 $mpi -n 3 "$MILLRACE" --farm "$T/search.lua"
 t_is '  also' "$(said)" ''
+sed 's/measure = true/measure = arg[1] and true/' "$T/tune.lua" >"$T/any.lua"
+FAKE_CUDA_INIT=100 t_cmd 'rows where no rank has a GPU' 0 $mpi -n 3 "$MILLRACE" --farm "$T/any.lua"
+t_err '  are by the model, which is said, and why' "^no rank has the device, so nothing is measured, and plans are by the model alone: rank 1 on $(uname -n): .*cuInit"
+FAKE_CUDA_INIT=100 t_cmd '  if they must be measured' 1 $mpi -n 3 "$MILLRACE" --farm "$T/any.lua" yes
+t_err '  it is an error' "tune: measure=true needs a device, and no rank has one: rank 1 on $(uname -n): .*cuInit"
 t_done

@@ -62,7 +62,12 @@ rm -f "$T"/store.db*
 FAULTS=$(<"$T/faults") t_cmd '  without another rank' 0 $mpi -n 2 "$T/rank" "$MILLRACE" --farm "$T/search.lua" '{trials=12, measure=true}'
 t_ok '  they have failed' [ "$(count search failed)" -gt 3 ]
 FAKE_CUDA_NAME='NVIDIA A100' t_cmd 'no rank has the device' 1 $mpi -n 2 "$MILLRACE" --farm "$T/search.lua" '{measure=true, fresh=true}'
-t_err '  is an error, which ends all' 'search: measure=true needs a device, and no rank has one'
+t_err '  is an error, which ends all, and says why' \
+	"search: measure=true needs a device, and no rank has one: rank 1 on $(uname -n): the attached NVIDIA A100 is not what 'h200' is a model of"
+FAKE_CUDA_NAME='NVIDIA A100' t_cmd '  where it need not be measured' 0 $mpi -n 2 "$MILLRACE" --farm "$T/search.lua" '{trials=40}'
+t_err '  it is said' "^no rank has the device, so nothing is measured, and the plan is by the model alone: rank 1 on $(uname -n): the attached NVIDIA A100 is not"
+t_cmd '  where it must not' 0 $mpi -n 2 "$MILLRACE" --farm "$T/search.lua" '{trials=40, measure=false}'
+t_is '  it is not' "$(grep 'no rank' "$T/err")" ''
 
 # Calls one behind the other, and an error that a script catches: all ranks make the same calls, and get the same error.
 cat >"$T/calls.lua" <<'E2'
