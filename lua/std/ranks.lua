@@ -431,12 +431,26 @@ function ranks:hung()
   return ("%s %s: the job ends without %s"):format(table.concat(list, ", "), #list == 1 and "hangs" or "hang", #list == 1 and "it" or "them")
 end
 
+-- How many processes mpirun or srun started, if this is the first of several; nil: it is not.
+local function started()
+  for size, rank in pairs{OMPI_COMM_WORLD_SIZE = "OMPI_COMM_WORLD_RANK", SLURM_STEP_NUM_TASKS = "SLURM_PROCID", PMI_SIZE = "PMI_RANK"} do
+    local n = tonumber(os.getenv(size))
+    if n and n > 1 and os.getenv(rank) == "0" then return n end
+  end
+end
+
 local one_process = {rank = function() return 0 end, size = function() return 1 end, host = function() return "" end}
 local shared
 
 -- The ranks of this process: those of the farm, or itself alone.
 local function of_process()
-  shared = shared or new(core.farm() or one_process)
+  if shared then return shared end
+  local farm = core.farm()
+  local n = not farm and started()
+  if n then
+    io.stderr:write(("millrace: %d processes were started, and each of them does everything: with --farm they divide it\n"):format(n))
+  end
+  shared = new(farm or one_process)
   return shared
 end
 

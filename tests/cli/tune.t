@@ -63,6 +63,13 @@ t_is '  finds the same plans, which one rank prints' "$(<"$T/out")" "$(<"$T/one"
 t_is '  and saves' "$(ls "$T/saved" | wc -l)" 10
 t_like '  ranks that did rows are named' "$(<"$T/err")" '^10 of 10: .*, rank [1-7]$'
 
+for variables in 'OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_RANK' 'SLURM_STEP_NUM_TASKS=3 SLURM_PROCID' 'PMI_SIZE=3 PMI_RANK'; do
+	t_cmd "one of 3 processes without --farm, $variables" 0 env $variables=0 "$MILLRACE" "$T/plans.lua" 1
+	t_err '  says that each does everything' '^millrace: 3 processes were started, and each of them does everything: with --farm they divide it$'
+	t_cmd '  the second one' 0 env $variables=1 "$MILLRACE" "$T/plans.lua" 1
+	t_is '  does not' "$(grep processes "$T/err")" ''
+done
+
 rm -f "$T"/store.db*
 t_cmd 'measured on four ranks' 0 timeout 120 $mpi -n 4 "$MILLRACE" --farm "$T/tune.lua" 5
 t_is '  each row has a measured plan' "$(<"$T/out")" "$(lines 5 false)"
