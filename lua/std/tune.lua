@@ -63,9 +63,17 @@ local function bounds_of(list)
   return bounds
 end
 
+-- "m=4096 n=4096", and with the options that were given, "m=4096 n=4096 causal=true", which may be all that rows differ in.
 local function sizes_text(bound) return select(3, core.identity(bound)) end
+local function call_text(bound)
+  local _, _, sizes, given = core.identity(bound)
+  return given == "" and sizes or sizes .. " " .. given
+end
 
-local function name_of(bound) return ("%s %s"):format(bound.name, sizes_text(bound)) end
+local function name_of(bound) return ("%s %s"):format(bound.name, call_text(bound)) end
+
+-- Why there is no plan, in a line: what ends with a colon is about the lines behind it.
+local function why_in_a_line(why) return ((why or ""):match "^[^\n]*":gsub("; [^;]*:$", "")) end
 
 -- What is kept of a search, as plain values.
 local function plain(r)
@@ -74,7 +82,16 @@ local function plain(r)
 end
 
 local plans = setmetatable({}, {__mode = "k"})          -- by row; each reading of row.plan is a copy
-local row_class = record("row of mr.tune", "bound plan ms seconds tflops gbps trials measured ended why", {__name = "millrace.tuned_row"},
+local function row_text(row)
+  local name = name_of(row.bound)
+  if not row.seconds then return ("%s: no plan: %s"):format(name, row.why) end
+  local times = ("predicted %.4g ms"):format(row.seconds * 1e3)
+  if row.ms then times = ("%.4g ms, %s"):format(row.ms, times) end
+  return ("%s: %s; %.4g TFLOP/s, %.4g GB/s; %d measured; ended: %s"):format(name, times, row.tflops, row.gbps, row.measured, row.ended)
+end
+
+local row_class = record("row of mr.tune", "bound plan ms seconds tflops gbps trials measured ended why",
+  {__name = "millrace.tuned_row", __tostring = row_text},
   function(row, key) return key == "plan" and plans[row] and plans[row]:copy() or nil end)
 
 local function row_of(bound, device, x)
@@ -98,19 +115,19 @@ local function number(x, format) return x and format:format(x) or "-" end
 local function text_of(t)
   local cells = {{"program", "sizes", "predicted", "ms", "TFLOP/s", "GB/s", "measured", "ended"}}
   for _, row in ipairs(t) do
-    cells[#cells + 1] = {row.bound.name, sizes_text(row.bound), number(row.seconds and row.seconds * 1e3, "%.4g"), number(row.ms, "%.4g"),
-      number(row.tflops, "%.4g"), number(row.gbps, "%.4g"), number(row.measured, "%d"), row.ended or (row.why or ""):match "^[^\n]*"}
+    cells[#cells + 1] = {row.bound.name, call_text(row.bound), number(row.seconds and row.seconds * 1e3, "%.4g"), number(row.ms, "%.4g"),
+      number(row.tflops, "%.4g"), number(row.gbps, "%.4g"), number(row.measured, "%d"), row.ended or why_in_a_line(row.why)}
   end
-  return ("%d rows on %s, ms\n%s"):format(#t, t.device.name, table.concat(columns(cells, function(i) return i > 2 and i < 8 end), "\n"))
+  return ("%d row%s on %s, ms\n%s"):format(#t, #t == 1 and "" or "s", t.device.name, table.concat(columns(cells, function(i) return i > 2 and i < 8 end), "\n"))
 end
 
-local row_fields <const> = "program sizes predicted ms tflops gbps trials measured ended why script"
+local row_fields <const> = "program sizes options predicted ms tflops gbps trials measured ended why script"
 
 local function as_json(t)
   local list = {}
   for i, row in ipairs(t) do
-    list[i] = json.object(row_fields, {program = row.bound.name, sizes = sizes_text(row.bound), predicted = row.seconds, ms = row.ms,
-      tflops = row.tflops, gbps = row.gbps, trials = row.trials, measured = row.measured, ended = row.ended, why = row.why,
+    list[i] = json.object(row_fields, {program = row.bound.name, sizes = sizes_text(row.bound),
+      options = select(4, core.identity(row.bound)), predicted = row.seconds, ms = row.ms, tflops = row.tflops, gbps = row.gbps, trials = row.trials, measured = row.measured, ended = row.ended, why = row.why,
       script = plans[row] and plans[row]:script()})
   end
   return json.encode(json.object("format device rows", {format = "millrace tuned 1", device = t.device.name, rows = json.list(list)})) .. "\n"
@@ -124,7 +141,7 @@ local result = record("result of mr.tune", "device", {__name = "millrace.tuned",
 local function report(name, count, rank, x, n)
   local value = x.good and x.value or {}
   local what = value.ms and ("%.4g ms"):format(value.ms) or value.predicted and ("%.4g ms, predicted"):format(value.predicted * 1e3)
-    or ("no plan: %s"):format(((value.why or x.why or ""):match "^[^\n]*"))
+    or "no plan: " .. why_in_a_line(value.why or x.why)
   io.stderr:write(("%s%s: %s%s\n"):format(n == "again" and "once more: " or ("%d of %d: "):format(n, count), name, what,
     rank > 0 and (", rank %d"):format(rank) or ""))
 end

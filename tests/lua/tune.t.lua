@@ -23,6 +23,9 @@ local text = tostring(tuned)
 ok(text:find "^3 rows on h200" and text:find "gemm +m=512 n=512 k=256" and text:find "rmsnorm", "shown as a table")
 local data = json.decode(tuned:json())
 is(data.format, "millrace tuned 1", "as JSON")
+ok(data.rows[3].sizes == "m=256 n=128 k=128" and data.rows[3].options == "activation=silu" and data.rows[1].options == "", "  with options, which rows may differ in")
+ok(text:find "gemm +m=256 n=128 k=128 activation=silu", "  as the table")
+is(tostring(tuned[3]):gsub("[%d.]+", "0"), "gemm m=0 n=0 k=0 activation=silu: predicted 0 ms; 0 TFLOP/s, 0 GB/s; 0 measured; ended: trials", "a row is shown")
 ok(#data.rows == 3 and data.rows[2].program == "rmsnorm" and data.rows[3].script == tuned[3].plan:script(), "  with all rows")
 
 -- A row without a plan.
@@ -34,7 +37,9 @@ local long = mr.program("long", function(p)
 end)
 local mixed = mr.tune({{long, m = 16, n = 200000}, {norm, m = 64, n = 512}}, o)
 ok(mixed[1].plan == nil and mixed[1].why:find "^no legal plan", "a row without a plan says why")
-ok(mixed[2].plan ~= nil and tostring(mixed):find "no legal plan", "  and the others are there")
+ok(mixed[2].plan ~= nil and tostring(mixed):find "no legal plan found for %d tile shapes\n", "  in a line of the table, and the others are there")
+ok(tostring(mixed[1]):find "^long m=16 n=200000: no plan: no legal plan .*\n.*shared memory", "  and all of it where the row is shown")
+is(tostring(mr.tune({{norm, m = 64, n = 512}}, o)):match "^[^\n]*", "1 row on h200, ms", "one row")
 
 -- Ctrl-C ends the search of a row, and no other begins: also where the search has its result then, and does not tell.
 local function press()
