@@ -5,6 +5,8 @@ local columns = require "millrace.columns"
 local helpers = require "millrace.helpers"
 
 local EVERY <const> = 30                                -- seconds between two tables
+local AWAITED <const> = {host = "", what = "is waited for: has not called mr.tune yet, or still times its GPU"}
+local LOST <const> = {host = "", what = "is not waited for: nothing has come from it"}
 
 local progress = {}
 progress.__index = progress
@@ -17,18 +19,19 @@ local function new(name_of, clock, out)
     began = now, due = now + EVERY, counts = {rows = {}, measured = {}}}, progress)
 end
 
--- The table, of a state of ranks.lua: its ranks' offers, the task that each does, and for whom others compile. Rates are means since the beginning.
+-- The table, of a state of ranks.lua: its ranks' offers, the task that each does, and for whom others compile; of ranks from which nothing
+-- has come, that they are waited for. Rates are means since the beginning.
 function progress:text(state)
   local minutes = math.max(self.clock() - self.began, 1e-9) / 60
   local cells, ranks = {{"rank", "host", "device", "rows", "measured", "a minute", ""}}, {}
-  for rank in pairs(state.offers) do ranks[#ranks + 1] = rank end
+  for rank in pairs(state.heard) do ranks[#ranks + 1] = rank end
   table.sort(ranks)
   local helped = helpers.helped(state.with or {})
   for _, rank in ipairs(ranks) do
-    local x, n = state.offers[rank], self.counts.measured[rank] or 0
+    local x, n = state.offers[rank] or (state.begun and LOST or AWAITED), self.counts.measured[rank] or 0
     local task = state.doing[rank]
-    cells[#cells + 1] = {tostring(rank), x.host, x.offer and x.offer.name or "none", tostring(self.counts.rows[rank] or 0), tostring(n),
-      ("%.1f"):format(n / minutes), task and self.name_of(task) or helped[rank] and "compiles for " .. helped[rank] or ""}
+    cells[#cells + 1] = {tostring(rank), x.host, x.offer and x.offer.name or x.what and "" or "none", tostring(self.counts.rows[rank] or 0), tostring(n),
+      ("%.1f"):format(n / minutes), x.what or task and self.name_of(task) or helped[rank] and "compiles for " .. helped[rank] or ""}
   end
   return table.concat(columns(cells, function(i) return i == 1 or i > 3 and i < 7 end), "\n") .. "\n"
 end

@@ -159,7 +159,7 @@ is(chosen_of_boards{{"a", "1B", 1.0}, {"a", "1C", 1.0}, {"a", "1D", 2.0}, {"a", 
 do
   local now, shown = 100, {}
   local p = require("millrace.farm_progress").new(function(i) return ("row %s"):format(("ab"):sub(i, i)) end, function() return now end, function(text) shown[#shown + 1] = text end)
-  local state = {offers = {{host = "one", offer = {name = "H200"}}, {host = "two"}}, doing = {2}}
+  local state = {offers = {{host = "one", offer = {name = "H200"}}, {host = "two"}}, doing = {2}, heard = {0, 0, 0}}
   p:step(state)
   is(#shown, 0, "no table at once")
   p:count(1, "rows")
@@ -169,9 +169,12 @@ do
   p:step(state)
   is(#shown, 1, "one table now and then")
   is(shown[1], "rank  host  device  rows  measured  a minute\n   1  one   H200       1        12      12.0  row b\n"
-    .. "   2  two   none       0         0       0.0\n", "  with a line for each rank")
+    .. "   2  two   none       0         0       0.0\n"
+    .. "   3                   0         0       0.0  is waited for: has not called mr.tune yet, or still times its GPU\n", "  with a line for each rank")
+  state.begun = true
   p:finish()
   is(#shown, 2, "one at the end")
+  ok(shown[2]:find "\n   3 .* is not waited for: nothing has come from it\n", "  which names ranks that never came")
   require("millrace.farm_progress").new(nil, function() return 0 end, error):finish()
 end
 
