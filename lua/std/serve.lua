@@ -487,10 +487,7 @@ end
 function server:measure_early(item)
   local compiling = self.begun[item.script]
   if not (compiling and compiling:done() and self:is_prepared()) then return nil end
-  local h = self:begin(item)
-  local row = h:poll()
-  if not row then h:drop() end
-  return row
+  return self:begin(item):poll()
 end
 
 -- serve(bound, device, {seed=, limit=, ahead=}) -> a server. ahead: kernels that are being compiled, by script

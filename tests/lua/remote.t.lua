@@ -129,6 +129,7 @@ for _, size in ipairs{2, 3, 6} do
     for _, script in ipairs(world.log) do count[script] = (count[script] or 0) + 1 end
     for script, n in pairs(count) do if n > 1 then problem = ("seed %d: %s was measured %d times"):format(seed, script, n) end end
     if seed % 3 == 0 and r.best.script ~= least(times) then problem = ("seed %d: of all %s was found"):format(seed, r.best.script) end
+    if not r.best.final then problem = ("seed %d: the best was in no last race"):format(seed) end
     if r.best.score > 1.03 * times[least(times)] * (1 + size / 100) then problem = ("seed %d: a slow plan was found"):format(seed) end
     for rank = 1, size - 1 do
       if not returned[rank] or returned[rank].best ~= r.best.script then problem = ("seed %d: rank %d has no result"):format(seed, rank) end
@@ -230,7 +231,8 @@ end
 
 -- Rows that are none.
 for _, case in ipairs{{"a row of an unknown status", {id = 1, status = "fine"}}, {"a row without a number", {status = "ok"}},
-    {"a row whose ms is no number", {id = 1, status = "ok", ms = "1"}}} do
+    {"a row whose ms is no number", {id = 1, status = "ok", ms = "1"}}, {"a row without a time", {id = 1, status = "ok"}},
+    {"a row whose results have no numbers", {id = 1, status = "ok", results = {a = 1}}}} do
   local list, times = space(3, 1)
   world = {times = times, log = {}, fails = function() return false end, without = {}}
   local serve = package.loaded["millrace.serve"]
@@ -243,4 +245,195 @@ for _, case in ipairs{{"a row of an unknown status", {id = 1, status = "fine"}},
   package.loaded["millrace.serve"] = serve
   ok(not good and tostring(why):find("rank 1 sent " .. case[1], 1, true), case[1])
 end
+---- rank 0 alone -----------------------------------------------------------------------------------
+
+-- Rank 0 of a search: {group=, servers=, sent= what it sends as texts, inbox= messages that come, {message, rank}, said=, waits=, now=}. All
+-- other ranks get ready, the first o.devices of them with a device.
+local function first_rank(size, o)
+  local x = {sent = {}, inbox = {}, said = {}, waits = {}, now = 0}
+  local ranks = {maps = 0, size = size, lost = {}, clock = function() return x.now end}
+  function ranks:send(to, m)
+    x.sent[#x.sent + 1] = ("%d %s"):format(to, m.kind) .. (m.why and ": " .. m.why or "")
+      .. (m.item and " " .. m.item.id or m.id and " " .. m.id or "")
+  end
+  function ranks:next(seconds)
+    x.waits[#x.waits + 1] = seconds                     -- nil, before the search
+    if x.inbox[1] then return table.unpack(table.remove(x.inbox, 1)) end
+  end
+  for rank = 1, size - 1 do
+    local offer = rank <= o.devices and {name = "H200", driver = "1", ms = 1, capacity = 2} or nil
+    local compilers = {workers = 4, cores = "core " .. rank}
+    x.inbox[rank] = {{kind = "ready", names = core.hash(o.name or "a search"), host = "one", offer = offer, compilers = compilers}, rank}
+  end
+  x.ranks = ranks
+  x.group = remote.begin(ranks, "a search", function(text) x.said[#x.said + 1] = text end, 200)
+  x.servers = x.group.servers
+  -- What it has sent since the last call.
+  function x.logged()
+    local text = table.concat(x.sent, ", ")
+    x.sent = {}
+    return text
+  end
+  function x.come(rank, row) x.inbox[#x.inbox + 1] = {{kind = "row", row = row}, rank} end
+  return x
+end
+local function item(id) return {id = id, script = "plan " .. id} end
+local function row(id, status) return {id = id, status = status, ms = status == "ok" and 1 or nil, script = "plan " .. id} end
+
+do
+  local x = first_rank(4, {devices = 2})
+  is(x.logged(), "1 begin, 2 begin, 3 begin, 1 helpers, 2 helpers", "all ranks begin, and those with the device know who compiles for them")
+  is(x.servers[1].capacity .. " " .. #x.servers, "4 2", "  which counts")
+  x.group:finish "found"
+  is(x.logged(), "1 end, 2 end, 3 end", "  all get the result")
+  local good, why = pcall(first_rank, 3, {devices = 2, name = "another one"})
+  ok(not good and why:find "rank 1 on one searches for something else", "a rank that searches for something else is an error")
+  x = first_rank(3, {devices = 2})
+  x.logged()
+  good, why = pcall(x.group.fail, x.group, "boom")
+  is(tostring(why) .. "; " .. x.logged(), "boom; 1 end: boom, 2 end: boom", "  of all")
+end
+
+-- Until there is an incumbent one rank measures.
+for _, case in ipairs{{"ok", ""}, {"skipped", "2 lead"}, {"wrong", "2 lead"}} do
+  local x = first_rank(3, {devices = 2})
+  x.logged()
+  local first, second = x.servers[1]:begin(item(1)), x.servers[2]:begin(item(2))
+  is(x.logged(), "1 measure 1, 1 lead, 2 measure 2", "the first rank leads")
+  x.come(1, row(1, case[1]))
+  x.servers[1]:wait(0.5)
+  is(x.logged(), case[2], ("  if its row is %s, another one: '%s'"):format(case[1], case[2]))
+  is(first:poll(nil).status, case[1], "  which is there")
+  is(second:poll(item(1)) or x.logged(), "2 incumbent 1", "an incumbent is sent to those that have items")
+  is(second:poll(item(1)) or x.logged(), "", "  once")
+  x.servers[1]:begin(item(3))
+  is(x.logged(), "1 measure 3", "  and no rank need lead any more")
+end
+
+-- What fails goes to the rank with the least to do; one where four fail in a row measures nothing any more.
+do
+  local x = first_rank(5, {devices = 4})
+  local handles = {}
+  for id = 1, 7 do handles[id] = x.servers[id <= 5 and 1 or id - 4]:begin(item(id)) end
+  x.logged()
+  for id = 1, 4 do x.come(1, row(id, "failed")) end
+  x.servers[1]:wait(0.5)
+  is(x.logged(), "4 measure 1, 2 measure 2, 3 measure 3, 4 measure 4, 1 drop 5, 2 measure 5, 2 lead", "what fails is given to the ranks with the least to do")
+  is(table.concat(x.waits, " "), "0.5 0 0 0 0", "  all that has come at once, without a wait")
+  ok(#x.said == 1 and x.said[1]:find "rank 1 measures nothing any more: 4 candidates in a row", "  and the rank is left out, and named")
+  x.servers[1]:begin(item(8))
+  is(x.logged(), "3 measure 8", "  and gets nothing more")
+  x.come(4, row(1, "failed"))
+  x.servers[1]:wait(0)
+  is(handles[1].row.status .. x.logged(), "failed", "what fails twice has failed")
+  handles[5]:drop()
+  is(x.logged(), "2 drop 5", "what is not wanted is dropped where it is")
+  x.come(2, row(5, "ok"))
+  x.come(2, row(2, "ok"))
+  x.servers[1]:wait(0)
+  is(handles[2].row.status .. x.logged(), "ok", "  a row that crosses that does not keep others waiting")
+  is(x.servers[2]:begin{id = 9, script = "plan 5"}.row.id .. x.logged(), "9", "  and is the row if it is wanted again")
+end
+do
+  local x = first_rank(2, {devices = 1})
+  local h = x.servers[1]:begin(item(1))
+  x.logged()
+  x.come(1, row(1, "failed"))
+  x.servers[1]:wait(0)
+  is(h.row.status .. x.logged(), "failed", "where there is no other rank, what fails has failed")
+end
+
+-- Silence counts from when a rank has something to do.
+do
+  local x = first_rank(3, {devices = 2})
+  x.now = 1000
+  local h = x.servers[1]:begin(item(1))
+  x.now = 1150
+  local other = x.servers[1]:begin(item(2))
+  x.logged()
+  x.servers[2]:wait(0)
+  is(x.logged() .. #x.said, "0", "a rank that had nothing to do before is not lost")
+  other:drop()
+  x.logged()
+  x.now = 1201
+  x.servers[2]:wait(0)
+  is(x.logged(), "2 measure 1, 2 lead", "one from which nothing comes for long is, and another gets what it has")
+  is(x.servers[1].capacity .. " " .. x.ranks.lost[1], "0 rank 1 on one", "  and it gets nothing")
+  x.come(1, row(1, "ok"))
+  x.servers[2]:wait(0)
+  is(x.servers[1].capacity .. " " .. tostring(x.ranks.lost[1]), "2 nil", "  until something comes")
+  ok(not h.row and x.group.measured["plan 1"], "  which was another rank's by then")
+end
+
+---- another rank alone -----------------------------------------------------------------------------
+
+-- What a rank does with these messages of rank 0, of which false is none -> its log: what it sends and measures, and for how long it waits
+-- for messages; and what the search gives, or its error. rows(id, looks): of an item after so many looks; o.meanwhile: messages that come
+-- while it measures, the first time. Scripts "bad" cannot be begun.
+local function other_rank(messages, rows, o)
+  local log, looks, at, during = {}, {}, 0, o and o.meanwhile or {}
+  local function say(...) log[#log + 1] = table.concat({...}, " ") end
+  local ranks = {rank = 1, size = 3, maps = 0, try = pcall, handle = function() end}
+  function ranks:join(_, offer) say("join", offer().capacity) end
+  function ranks:send(_, m) say(m.kind, m.row.id, m.row.status, m.row.why) end
+  function ranks:next(seconds)
+    at = at + 1
+    if messages[at] == nil then return {kind = "end", result = "found"}, 0 end
+    if seconds ~= 0 then say "idle" end
+    return messages[at] or nil, 0
+  end
+  function ranks:poll() if during.error then error(during.error, 0) end end
+  function ranks:take(kind) if during[1] and during[1].kind == kind then return table.remove(during, 1) end end
+  local serve, state = package.loaded["millrace.serve"], core.compile_state
+  core.compile_state = function() return o and o.workers or 1 end
+  package.loaded["millrace.serve"] = function()
+    say "serve"
+    local server = {}
+    function server:begin(x)
+      if x.script == "bad" then error("no such plan", 0) end
+      say("begin", x.id)
+      return {drop = function() say("drop", x.id) end, poll = function(_, incumbent)
+        looks[x.id] = (looks[x.id] or 0) + 1
+        say("look", x.id, incumbent and "with " .. incumbent.id)
+        if o and o.meanwhile then server.meanwhile() end
+        return rows(x.id, looks[x.id])
+      end}
+    end
+    function server:wait() say "wait" end
+    function server:end_idle() say "end" end
+    return server
+  end
+  local good, found = pcall(remote.work, ranks, "a search", "bound", "device", {})
+  package.loaded["millrace.serve"], core.compile_state = serve, state
+  return table.concat(log, ", "), (good and "" or "error: ") .. tostring(found)
+end
+local function measure_message(id, script) return {kind = "measure", item = {id = id, script = script or "plan"}} end
+local function at_once(id) return {id = id, status = "ok", ms = 1} end
+local lead <const>, best <const> = {kind = "lead"}, {kind = "incumbent", item = {id = 7, script = "plan"}}
+
+local log, found = other_rank({false, measure_message(2), measure_message(1), false, false, false, lead, false}, at_once)
+is(log, "join 2, idle, idle, serve, begin 2, begin 1, wait, look 1, row 1 ok, look 2, row 2 ok, end",
+  "a rank begins what comes, and measures it in its order, once it may")
+is(found, "found", "  and gives the result")
+is(other_rank({}, at_once, {workers = 5}), "join 5", "it takes as much as it has compilers, or two")
+is(other_rank({best, measure_message(1), false, false, false, false}, function(id, n) return n > 1 and at_once(id) or nil end),
+  "join 2, idle, idle, serve, begin 1, look 1 with 7, wait, look 1 with 7, row 1 ok, idle, end",
+  "with an incumbent it measures against that, and waits for what is not ready")
+is(other_rank({lead, measure_message(1, "bad"), measure_message(2), false, false, false}, at_once),
+  "join 2, idle, idle, serve, row 1 failed no such plan, begin 2, look 2, row 2 ok, end", "what cannot be begun has failed")
+local function faults(id) return id == 1 and error("it faults", 0) or at_once(id) end
+is(other_rank({lead, measure_message(1), measure_message(2), false, false, false, false}, faults),
+  "join 2, idle, idle, serve, begin 1, look 1, row 1 failed it faults, begin 2, look 2, row 2 ok, end", "as has what raises an error")
+is(other_rank({measure_message(1), measure_message(2), false, {kind = "drop", id = 2}, {kind = "drop", id = 1}, false, lead, false}, at_once),
+  "join 2, idle, serve, begin 1, drop 1, idle, idle, idle, end", "what is dropped is not measured, whether it was begun or not")
+is(other_rank({measure_message(1), false}, at_once), "join 2, idle, serve, begin 1, drop 1, end", "what is left in the end is dropped")
+is(other_rank({lead, measure_message(1), measure_message(2), false, false, false, false}, at_once, {meanwhile = {measure_message(3)}}),
+  "join 2, idle, idle, serve, begin 1, look 1, begin 2, row 1 ok, look 2, begin 3, row 2 ok, look 3, row 3 ok, end",
+  "while it measures it takes others, and begins one")
+log, found = other_rank({lead, measure_message(1), false, false}, at_once, {meanwhile = {error = "rank 0 is gone"}})
+is(log .. "; " .. found, "join 2, idle, idle, serve, begin 1, look 1, row 1 ok; error: rank 0 is gone", "an error of messages then is none of what it measures")
+log, found = other_rank({{kind = "end", why = "boom"}}, at_once)
+is(found, "error: boom", "an error of rank 0 is one of all")
+log, found = other_rank({{kind = "task"}}, at_once)
+is(found:match "a message.*", "a message 'task' of rank 0 within a search", "as is a message that does not belong there")
 tap.done_testing()

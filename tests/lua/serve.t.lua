@@ -11,11 +11,12 @@ local function replace(name, f)
   core[name] = f
 end
 
--- A server of kernels {ms=, chunk=, apart=, fault=, verify=, slow=} by their scripts. apart: how far the outputs are from those of another
--- kernel. short, longest: its milliseconds in such races. fault: the kernel fails when it runs alone. verify: an error of comparisons with the reference, or a function(tiles) that raises or
--- not. slow: it is never compiled. log: the comparisons.
-local function serve(kernels, workers)
-  local log, now = {}, 0
+-- A server of kernels {ms=, chunk=, apart=, fault=, breaks=, verify=, slow=, problems=} by their scripts. apart: how far the outputs are from
+-- those of another kernel. short, longest: its milliseconds in such races. fault: the kernel fails when it runs alone; breaks: in a race. verify:
+-- an error of comparisons with the reference, or a function(tiles) that raises or not. slow: it is not compiled. log: the comparisons; .races:
+-- who was in each race. While the device works in a race, what is called meanwhile is called once, and log.after() then.
+local function serve(kernels, workers, ahead)
+  local log, now = {races = {}}, 0
   replace("attached", function() return {name = "Fake"} end)
   replace("compile_state", function() return workers or 8 end)
   replace("compile_wait", function() end)
@@ -23,16 +24,28 @@ local function serve(kernels, workers)
   replace("clock", function() return now end)
   replace("adds", function() return false end)
   replace("verify_begin", function(_, o)
-    local function text() return {drop = function() log.under_way = log.under_way - 1 end} end
+    local function text()
+      return {done = function() return not log.unprepared end, drop = function() log.under_way = log.under_way - 1 end}
+    end
     log.begun, log.under_way = (log.begun or "") .. o.tiles .. " ", (log.under_way or 0) + 2
     return text(), text()
   end)
   replace("compile_begin", function(plan)
     local k = kernels[plan.name]
-    k.registers, k.spills, k.problems, k.name = 0, 0, {}, plan.name
+    k.registers, k.spills, k.problems, k.name, k.begun = 0, 0, k.problems or {}, plan.name, (k.begun or 0) + 1
     return {done = function() return not k.slow end, kernel = function() return k end, drop = function() k.dropped = true end}
   end)
+  replace("meanwhile", function(f, g, ...)
+    log.meanwhile = f
+    return g(...)
+  end)
   replace("race", function(list, _, o)
+    local racers = {}
+    for i, k in ipairs(list) do racers[i] = k.name end
+    log.races[#log.races + 1] = table.concat(racers, " ")
+    if log.meanwhile then log.meanwhile() end
+    if log.after then log.after() end
+    for _, k in ipairs(list) do if k.breaks then error(k.breaks, 0) end end
     local rounds = {min = {}, max = {}, cache = "cold L2"}
     for r = 1, 2 do
       rounds[r] = {}
@@ -54,7 +67,7 @@ local function serve(kernels, workers)
     if k.verify then k.verify(o.tiles) end
     return {C = {relative = 1e-3, wrong = k.wrong or 0, chunk = k.chunk or 1e-3}}, o.tiles == 0
   end)
-  return require "millrace.serve"({}, nil, {limit = 5}), log, function(seconds) now = now + seconds end
+  return require "millrace.serve"({}, nil, {limit = 5, ahead = ahead}), log, function(seconds) now = now + seconds end
 end
 
 local function item(id, name) return {id = id, script = name, plan = {name = name}} end
@@ -82,6 +95,28 @@ do
   is(log.under_way, 0, "  and nothing is under way at the end")
 end
 
+-- Programs with additions have a reference for each shape of tiles.
+do
+  local within, references = package.loaded["millrace.within"], {}
+  package.loaded["millrace.within"], package.loaded["millrace.serve"] = function(_, _, want) return {ok = want == "right", relative = 0.5} end, nil
+  local kernels = {a = {ms = 4, tile = {m = 64}}, b = {ms = 3, tile = {m = 64}}, c = {ms = 2, tile = {m = 32}}, d = {ms = 1, tile = {m = 32, n = 8}}}
+  for _, k in pairs(kernels) do k.plan = {graph = {tile = k.tile}} end
+  local server = serve(kernels)
+  replace("adds", function() return true end)
+  replace("reference_allowing", function(_, _, o)
+    references[#references + 1] = ("m=%s n=%s"):format(o.tile.m, o.tile.n)
+    return o.tile.n and "wrong" or "right"
+  end)
+  local rows = {}
+  for i, name in ipairs{"a", "b", "c", "d"} do
+    rows[i] = server:measure({item(i, name)})[i]
+  end
+  package.loaded["millrace.within"], package.loaded["millrace.serve"] = within, nil
+  is(table.concat(references, ", "), "m=64 n=nil, m=32 n=nil, m=32 n=8", "a program with additions has one reference for each shape of tiles")
+  is(rows[1].status .. " " .. rows[2].status .. " " .. rows[3].status .. " " .. rows[4].status, "ok ok ok wrong", "  with which each is compared")
+  is(rows[4].why, "its result is off by 0.5", "  and says by how much it is off")
+end
+
 ---- a comparison that fails ------------------------------------------------------------------------------------------
 
 local server, log = serve{fast = {ms = 1, verify = "out of memory"}, slow = {ms = 2}}
@@ -102,6 +137,10 @@ server = serve(all)
 local good, why = pcall(rows_of, server, {"k1", "k2", "k3", "k4"})
 ok(not good, "where no kernel can be compared, though all run, it is an error")
 like(tostring(why), "the reference does not compile", "  which says why")
+
+all.k1.fault = "it touched memory"
+server = serve(all)
+ok(not pcall(rows_of, server, {"k1", "k2", "k3", "k4"}), "  also if another one does not run")
 
 all.k3.verify = nil
 server = serve(all)
@@ -158,6 +197,25 @@ is(server:measure({items[3]}, items[2])[3].status, "wrong", "one that does not a
 finals(server, {items[2], items[1]})
 is(table.concat(log, ", "), "a by a sample, b with a, wrong with a, wrong completely", "  and no other one needs that")
 
+-- What agreed with a kernel is not right for good if another right one does not agree with that.
+server, log = serve{a = {ms = 4}, b = {ms = 3}, c = {ms = 2, apart = 1}}
+rows, items = rows_of(server, {"a"})
+items[2], items[3] = item(2, "b"), item(3, "c")
+server:measure({items[2]}, items[1])
+server:measure({items[3]}, items[2])
+finals(server, {items[2]})
+is(table.concat(log, ", "), "a by a sample, b with a, c with a, c completely, b with c", "what agreed with one that is doubtful is compared again")
+
+-- Nor if that one faults in the end.
+server, log = serve{a = {ms = 1}, b = {ms = 1.01}}
+rows, items = rows_of(server, {"a"})
+items[2] = item(2, "b")
+server:try_verdict(items[2])
+server.kernels[1].verify, server.kernels[1].fault, server.kernels[1].together = "lost", "it touched memory", "lost"
+server.verdicts[1].complete = nil
+final = finals(server, items)
+is(final.failed[1] .. "; " .. log[#log], "it touched memory; b completely", "  as is what agreed with one that faults")
+
 ---- races ----------------------------------------------------------------------------------------------------------
 
 -- In the short race the incumbent seems to be a tenth slower than it is, so that all others seem to be faster.
@@ -167,7 +225,7 @@ do
     names[i] = "k" .. i
     kernels[names[i]] = {ms = 1.01 + i * 1e-3}
   end
-  server = serve(kernels)
+  server, log = serve(kernels)
   rows_of(server, {"best"})
   local list = {}
   for i, name in ipairs(names) do
@@ -182,11 +240,60 @@ do
   end
   ok(least >= 1.01, ("items that are raced once do not win by an error of the incumbent's short samples: %.3f"):format(least))
   ok(off < 1e-3, ("  as their ratios are corrected by what longer samples show of others: %.2g off"):format(off))
+  local within = true
+  for _, x in ipairs(list) do within = within and rows[x.id].low == rows[x.id].ratio and rows[x.id].high == rows[x.id].ratio end
+  ok(within, "  and what bounds these")
+  is(log.races[#log.races - 1] .. "; " .. log.races[#log.races], "best k1 k2 k3 k4 k5 k6 k7; best k1 k2 k3", "  of the fastest three, which are raced again")
 end
 
-server = serve{a = {ms = 2, short = 1}}
+-- Who is raced again, with what others are compared with in front.
+for _, case in ipairs{
+  {"alone the fastest", {a = 1, b = 1.1, c = 2}, "a b c; a"},
+  {"the first one, which others are compared with, and the fastest", {a = 2, b = 1, c = 1.1}, "a b c; a b"},
+  {"that one in front", {a = 1.02, b = 1, c = 1.01}, "a b c; a b c"},
+  {"with an incumbent those that are near to it, or faster", {a = 1.5, b = 1.03, c = 1.2}, "best a b c; best b", true},
+  {"  or none", {a = 1.5, b = 1.06, c = 1.2}, "best a b c", true}} do
+  local kernels = {best = {ms = 1}}
+  for name, ms in pairs(case[2]) do kernels[name] = {ms = ms} end
+  server, log = serve(kernels)
+  if case[4] then rows_of(server, {"best"}) end
+  log.races = {}
+  items = {item(2, "a"), item(3, "b"), item(4, "c")}
+  rows = server:measure(items, case[4] and item(1, "best") or nil)
+  is(table.concat(log.races, "; "), case[3], "raced again: " .. case[1])
+  is(tostring(rows[2].against) .. " " .. rows[3].against, case[4] and "1 1" or "nil 2", "  and compared with what is in front")
+end
+
+-- A race that fails, by one of its kernels or for another reason.
+server = serve{a = {ms = 1, breaks = "it hangs", fault = "it faults"}, b = {ms = 2}, c = {ms = 3, breaks = "the race is lost"}}
+rows = server:measure{item(1, "a"), item(2, "b"), item(3, "c")}
+is(rows[1].status .. " " .. rows[2].status .. " " .. rows[3].status, "failed ok failed", "where one makes a race fail, each is raced by itself")
+is(rows[1].why .. ", " .. rows[3].why, "it faults, the race is lost", "  and says why")
+
+-- The device's time: what is done meanwhile counts for half if it ends the race, as the device was idle for some of it.
+for _, case in ipairs{{0, 4}, {1, 10}} do
+  local pass
+  server, log, pass = serve{a = {ms = 1}}
+  pass(100)
+  server.meanwhile = function() pass(4) end
+  log.after = function() pass(case[1]) end
+  is(rows_of(server, {"a"}).a.device_seconds, case[2], ("of two races with 4 s of other work each, %d s before the end"):format(case[1]))
+  server.meanwhile = nil
+  log.after = function() pass(3) end
+  is(finals(server, {item(1, "a")}).device_seconds, 3, "  a last race has its time")
+end
+do
+  local pass
+  server, log, pass = serve{a = {ms = 1}, b = {ms = 2}}
+  log.after = function() pass(3) end
+  is(server:measure({item(1, "a"), item(2, "b")})[2].device_seconds, 3, "those that are raced together share the time")
+end
+
+server, log = serve{a = {ms = 2, short = 1}}
 rows, items = rows_of(server, {"a"})
+local races = #log.races
 is(finals(server, items).results[1].ms, 2, "a finalist alone gets the time of long samples, too")
+is(#log.races - races, 1, "  of one race")
 
 server = serve{a = {ms = 1}, b = {ms = 0.98, longest = 1}, c = {ms = 0.99, longest = 0.97}, d = {ms = 0.99, longest = 0.5}, e = {ms = 1.01, longest = 0.1}}
 rows, items = rows_of(server, {"a", "b", "c", "d", "e"})
@@ -216,6 +323,47 @@ end
 is(handles[1]:poll().status, "ok", "of four, one takes too long to compile")
 is(raced, 3, "  and the others are raced together")
 is(handles[2]:poll().why, "its compiler takes more than 30 s", "  and that one is skipped")
+
+---- kernels ---------------------------------------------------------------------------------------------------------
+
+-- A kernel that takes long to compile: 30 s for each that a compiler has to do. One that is measured in any case may take longer.
+for _, case in ipairs{{29, 1}, {31, 1, "skipped"}, {59, 4}, {61, 4, "skipped"}, {1000, 1, nil, true}} do
+  server, log, pass = serve({a = {ms = 1, slow = true}}, 2)
+  local first
+  for i = 1, case[2] do
+    local x = item(i, "a")
+    x.anyway = case[4]
+    first = server:begin(x)
+  end
+  pass(case[1])
+  local row = first:poll()
+  is(row and row.status, case[3], ("after %d s, one of %d"):format(case[1], case[2]))
+end
+
+local spilled = {ms = 1, problems = {{message = "it spills"}}}
+server = serve{a = spilled}
+rows = rows_of(server, {"a"})
+is(rows.a.status .. " " .. rows.a.why .. " " .. rows.a.problems, "skipped it spills 1", "a kernel with problems is skipped")
+is(#server.handles, 0, "  and is done")
+local x = item(2, "a")
+x.anyway = true
+is(server:begin(x):poll().status, "ok", "  unless it is measured in any case")
+server:begin(item(3, "a")):drop()
+ok(spilled.dropped and #server.handles == 0, "what is dropped is not compiled")
+
+-- A kernel that was compiled ahead.
+local jobs, kernels = {}, {a = {ms = 1}}
+server, log = serve(kernels, 8, jobs)
+is(server:measure_early(item(1, "a")), nil, "what is not compiled ahead is not measured ahead")
+jobs.a = core.compile_begin{name = "a"}
+log.unprepared = true
+server:prepare()
+is(server:measure_early(item(1, "a")), nil, "  nor what cannot be compared yet")
+log.unprepared, kernels.a.slow = nil, true
+is(server:measure_early(item(1, "a")), nil, "  nor what is still compiled")
+kernels.a.slow = nil
+is(server:measure_early(item(1, "a")).status, "ok", "  else it is")
+is(kernels.a.begun .. " " .. #server.handles, "1 0", "  and is not compiled again")
 
 for name, f in pairs(real) do core[name] = f end
 tap.done_testing()
