@@ -181,10 +181,15 @@ function watcher.__call(w, state)
   state = with_history(w, state)
   w.state = state
   local from = w.clock()
-  if not (w.screen or w.columns > 0) or from < w.next then return false end
+  if not (w.screen or w.columns > 0 or w.lines) or from < w.next then return false end
   if not w.screen then
     local text = progress.text(state)
     if w.ascii then text = text:gsub("µ", "u") end
+    if w.columns == 0 then
+      w.out:write(w.title, ": ", text, "\n")
+      w.next = from + w.lines
+      return false
+    end
     put_line(w, shorten(text, w.columns - 1))
   else
     local stop = w.screen:update(progress.view(state, w.title))
@@ -221,11 +226,13 @@ function watcher:__close()
 end
 
 -- watch{title=, show=} -> a watcher to call with states; declare it <close>. show: on a screen, if there is a terminal;
--- otherwise on a line of standard error, if that is a terminal. For tests: clock=, out=, columns=, ascii=.
+-- otherwise on a line of standard error, if that is a terminal; if it is none, lines= says after how many seconds there is another line, nil:
+-- none. For tests: clock=, out=, columns=, ascii=.
 function progress.watch(o)
   local terminal = core.terminal()
   local w = setmetatable({title = o.title or "search", clock = o.clock or core.clock, out = o.out or io.stderr,
-    columns = o.columns or terminal.errors, ascii = o.ascii, written = 0, next = 0, history = {}}, watcher)
+    columns = o.columns or terminal.errors, ascii = o.ascii, written = 0, history = {}}, watcher)
+  w.lines, w.next = o.lines, o.lines and w.columns == 0 and w.clock() + o.lines or 0
   if o.ascii == nil then w.ascii = not terminal.unicode end
   if o.show and core.search_screen then
     local screen, why = core.search_screen()

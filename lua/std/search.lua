@@ -31,6 +31,8 @@ local COUNTED_AMONG <const> = 200                      -- ... of so many of the 
 local RIVALS <const> = 300                             -- trials of each of two searches, before the better one goes on
 local IN_VAIN <const> = 4                              -- ... unless the first few have none that could be
 
+local LINES <const> = 30                               -- seconds between two lines about a search of ranks
+
 local known = {"seconds", "trials", "measure", "tile", "seed", "fresh", "show", "progress", "compile", "fetch", "dynamic", "ready", "farm"}
 
 local function number(o, key, default) return options.number(o, "search", key, default) end
@@ -573,7 +575,9 @@ end
 local function in_view(bound, device, found, o, servers)
   local old = found and not o.fresh and not o.tile and remembered(bound, device, found, o)
   if old then return old end
-  local watch <close> = require "millrace.progress".watch{title = ("%s on %s"):format(bound.name, device.name), show = o.show}
+  -- What mpirun starts has no terminal, so lines tell of a search of ranks, with its sizes, as there may be several.
+  local title = ("%s%s on %s"):format(bound.name, servers and " " .. select(3, core.identity(bound)) or "", device.name)
+  local watch <close> = require "millrace.progress".watch{title = title, show = o.show, lines = servers and LINES}
   local r, reason = search(bound, device, found, o, watch, servers)
   if not r then
     core.last_refusal = reason                          -- for the shell, which sees no second result that an assignment drops

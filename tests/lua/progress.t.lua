@@ -79,6 +79,23 @@ do
   is(w:finish(), nil, "nothing is opened without a screen")
 end
 do
+  local at, out = 7, {}
+  local function to() return {write = function(_, ...) out[#out + 1] = table.concat{...} end, flush = function() end} end
+  local w = progress.watch{title = "gemm", columns = 0, ascii = true, lines = 30, clock = function() return at end, out = to()}
+  w{trials = 1}
+  is(#out, 0, "without a terminal nothing is seen at once")
+  at = 37
+  w{phase = "device", measured = 3, most = 9, best = 2e-6}
+  w{phase = "device", measured = 4, most = 9, best = 2e-6}
+  at = 66
+  w{phase = "device", measured = 5, most = 9, best = 2e-6}
+  is(table.concat(out), "gemm: device: 3 of at most 9 measured, best 2 us\n", "if lines are asked for, there is one now and then")
+  at = 67
+  w{phase = "device", measured = 6, most = 9, best = 2e-6}
+  w:finish{best = 1e-3}
+  is(#out, 2, "  and another one, and the end clears nothing")
+end
+do
   local w, out = watch(20)
   do
     local v <close> = w
