@@ -253,5 +253,192 @@ end, function() return false end)
 is(got, 44, "a helper holds 256 texts for a rank, and refuses more")
 is(live, 0, "  and drops them at the end")
 
+---- a rank that asks, alone ---------------------------------------------------------------------------------------------
+
+-- A rank whose helpers are these: {sent= what it sends as texts, waits= for how long it waits for messages and compilers, kernel(name), answer(id,
+-- from, o)}; use= is to be closed. workers, waiting: its compilers, and what waits for these.
+local function asker(list, workers, waiting)
+  local x, at = {sent = {}, waits = {}, now = 0}, {}
+  core.clock = function() return x.now end
+  core.compile_state = function() return workers or 1, 0, waiting or 0 end
+  core.compile_wait = function(seconds) x.waits[#x.waits + 1] = "compilers " .. seconds end
+  local r = {}
+  function r:handle(_, f) x.take = f end
+  function r:send(to, m)
+    if m.kind == "compile" then at[m.id] = m.source end
+    x.sent[#x.sent + 1] = ("%d %s %s"):format(to, m.kind, at[m.id])
+  end
+  function r:poll(seconds) x.waits[#x.waits + 1] = "messages " .. seconds end
+  x.use = helpers.use(r, list)
+  function x.begin(name) return helpers.compile_begin{name = name, phases = 1} end
+  function x.logged()
+    local text, waits = table.concat(x.sent, ", "), table.concat(x.waits, ", ")
+    x.sent, x.waits = {}, {}
+    return text, waits
+  end
+  -- The answer to the last request for this text: the binary, or what is in o.
+  function x.answer(source, from, o)
+    local last
+    for id, text in pairs(at) do if text == source and (not last or id > last) then last = id end end
+    local m = {kind = "compiled", id = last, tool = TOOL, log = "log", binary = core.base64(source), hash = core.hash(source)}
+    for key, value in pairs(o or {}) do m[key] = value end
+    x.take(m, from)
+  end
+  return x
+end
+
+-- Two helpers, of which the first is late.
+do
+  local x = asker{{rank = 2, workers = 1}, {rank = 3, workers = 1}}
+  local _ <close> = x.use
+  local function begun(name)
+    local c = x.begin(name)
+    return c, c:done()
+  end
+  local a, is_done = begun "a"
+  local b = begun "b"
+  is(tostring(is_done) .. "; " .. x.logged(), "false; 2 compile a1, 3 compile b1", "texts are sent to both")
+  x.answer("a1", 3)
+  x.answer("a1", 2, {id = "1"})
+  is(a:done(), false, "what another rank than the helper answers is none")
+  x.now = 20
+  is(tostring(a:done()) .. x.logged(), "false", "after 20 s a helper is not late")
+  x.answer("b1", 3)
+  x.now = 20.5
+  is(tostring(a:done()) .. " " .. a:kernel() .. "; " .. x.logged(), "true here; 2 forget a1", "  but then, and the rank compiles by itself")
+  is(b:kernel(), "log,b1", "  what another one has done in time counts")
+  begun "c"
+  begun "d"
+  is(x.logged(), "3 compile c1, 3 compile d1", "one that is late is asked nothing")
+  x.answer("a1", 2)
+  begun "e"
+  is(x.logged(), "2 compile e1", "  until it answers, which comes too late")
+end
+
+-- What a helper has to do is what it was asked for, and has neither done nor dropped.
+do
+  local x = asker{{rank = 2, workers = 2}, {rank = 3, workers = 2}}
+  local _ <close> = x.use
+  local list = {}
+  for i = 1, 3 do
+    list[i] = x.begin("k" .. i)
+    list[i]:done()
+  end
+  is(x.logged(), "2 compile k11, 3 compile k21, 2 compile k31", "each helper gets as much")
+  list[1]:drop()
+  list[3]:drop()
+  is(x.logged(), "2 forget k11, 2 forget k31", "what is dropped is forgotten")
+  for i = 4, 5 do
+    list[i] = x.begin("k" .. i)
+    list[i]:done()
+  end
+  is(x.logged(), "2 compile k41, 3 compile k51", "  and counts no more")
+end
+
+-- Three answers in a row that are none.
+do
+  local x = asker{{rank = 2, workers = 1}}
+  local _ <close> = x.use
+  local said = {}
+  for i, good_one in ipairs{false, false, true, false, false, false, true} do
+    local c = x.begin("k" .. i)
+    c:done()
+    said[i] = x.logged() == "" and "-" or "asked"
+    if said[i] == "asked" then x.answer("k" .. i .. "1", 2, not good_one and {hash = "another"} or nil) end
+  end
+  is(table.concat(said, " "), "asked asked asked asked asked asked -", "a helper is asked until three answers in a row are none")
+end
+
+-- For what it waits.
+do
+  local x = asker{{rank = 2, workers = 1}}
+  do
+    local _ <close> = x.use
+    local a = x.begin "a"
+    helpers.compile_wait(7)
+    is(select(2, x.logged()), "messages 0, compilers 0.02", "a rank waits for its compilers, not long")
+    helpers.compile_wait(0.01)
+    is(select(2, x.logged()), "messages 0.01, compilers 0", "  and for messages while a helper compiles")
+    local polls = 0
+    local done = a.done
+    function a.done(c)
+      polls = polls + 1
+      if polls == 2 then x.answer("a1", 2) end
+      return done(c)
+    end
+    is(a:kernel(), "log,a1", "a kernel is waited for")
+    is(select(2, x.logged()), "messages 0, compilers 0, messages 0.02, compilers 0, messages 0, compilers 0", "  by messages")
+    local long = x.begin "long"
+    long.inner.plan.name = ("x"):rep(16 << 20)
+    is(long:done(), true, "a text that is too long for a message is not sent")
+    local b = x.begin "b"
+    b:done()
+    x.logged()
+    x.b, x.a = b, a
+  end
+  is(x.logged(), "2 forget b1", "with the task ends what is under way")
+  ok(x.b.inner.dropped and not x.a.inner.dropped, "  but not what is done")
+  helpers.compile_wait(7)
+  is(select(2, x.logged()), "compilers 7", "then the rank is alone")
+  is(helpers.compile_begin{name = "c", phases = 1}:kernel(), "here", "  and compiles by itself")
+end
+is(helpers.workers(60, {{workers = 3}, {workers = 3}}) .. " " .. helpers.workers(70, {{workers = 3}}), "64 70", "no more than 64 kernels are under way, or as many as it has compilers")
+
+---- a helper, alone -----------------------------------------------------------------------------------------------------
+
+do
+  local handlers, sent, waits, idle, live, ready = {}, {}, 0, 0, {}, {}
+  local r = {try = pcall}
+  function r:handle(kind, f) handlers[kind] = f end
+  function r:send(to, m) sent[#sent + 1] = ("%d %s %d %s"):format(to, m.kind, m.id, m.why or m.binary) end
+  core.compile_wait = function() waits = waits + 1 end
+  core.compile_end_idle = function() idle = idle + 1 end
+  core.compile_source = function(m)
+    live[m.source] = true
+    return {done = function() return ready[m.source] end, result = function() return m.source == "other" and "compiler 2" or TOOL, "log", m.source end,
+      drop = function() live[m.source] = nil end}
+  end
+  local between, stop = helpers.serve(r)
+  local function compile(from, id, source)
+    handlers.compile({id = id, api = "cuda", name = "n", source = source, arch = "sm_90a", fast_math = false, options = {}, tool = TOOL}, from)
+  end
+  local function under_way()
+    local list = {}
+    for name in pairs(live) do list[#list + 1] = name end
+    table.sort(list)
+    return table.concat(list, " ")
+  end
+  stop()
+  is(idle, 0, "a helper without a text has no compilers to end")
+  is(tostring(between()) .. " " .. waits, "nil 0", "  and waits for messages as long as usual")
+  compile(1, 1, ("x"):rep((16 << 20) + 1))
+  is(table.remove(sent), "1 compiled 1 its source is too long", "a text may be too long")
+  compile(1, 1, "a")
+  compile(1, 2, "b")
+  compile(3, 1, "c")
+  compile(1, 4, "other")
+  handlers.forget({id = 1}, 1)
+  is(under_way(), "b c other", "what is forgotten is that of the rank and the number")
+  handlers.forget({id = 9}, 1)
+  handlers.forget({id = 2}, 3)
+  is(under_way(), "b c other", "  no other one")
+  is(between() .. " " .. waits .. " " .. #sent, "0 1 0", "while it compiles it waits for compilers")
+  ready = {b = true, other = true}
+  between()
+  table.sort(sent)
+  is(table.concat(sent, ", "), "1 compiled 2 Yg==, 1 compiled 4 its compiler is compiler 2, not compiler 1", "  and answers what is done")
+  is(under_way(), "c", "  and keeps what is not")
+  for id = 1, 256 do compile(1, id, "many") end
+  sent = {}
+  compile(1, 257, "many")
+  is(table.concat(sent), "1 compiled 257 it has too much to do", "a rank may ask for 256 texts at a time")
+  compile(3, 2, "d")
+  is(#sent .. " " .. under_way(), "1 c d many", "  each of them")
+  stop()
+  is(under_way() .. idle, "1", "in the end nothing is compiled")
+end
+
 for name, f in pairs(real) do core[name] = f end
+
+if io.open "/proc/self/status" then ok(helpers.compilers().cores:find "^%d[%d,-]*$", "a rank knows its cores: " .. helpers.compilers().cores) end
 tap.done_testing()
