@@ -27,31 +27,29 @@ function devices.enter()
   if farm:rank() > 0 then use_gpu(farm) end
 end
 
-local reference_ms = {}                                 -- by the name of a device
+local references = {}                                   -- by the name of a device: {ms=} or {fails=}
 
 -- Milliseconds of a product whose plan the model chooses, the same on each rank: what tells that clocks differ, or that somebody else
--- uses the device. nil: it fails.
+-- uses the device. {ms=}, or {fails= why}.
 local function reference(device)
-  local ms = reference_ms[device.name]
-  if ms == nil then
+  if not references[device.name] then
     local good, found = core.try(function()
       local bound = mr.examples.gemm{m = SIZE, n = SIZE, k = SIZE}
       local r = assert(mr.search(bound, device, {trials = TRIALS, measure = false, show = false}))
       return r.plan:compile():bench{seconds = SECONDS}.ms
     end)
-    ms = good and found or false
-    reference_ms[device.name] = ms
+    references[device.name] = good and {ms = found} or {fails = (tostring(found):gsub("^[^\n]-:%d+: ", ""):match "^[^\n]*")}
   end
-  return ms or nil
+  return references[device.name]
 end
 
--- What a rank offers to measure for the device: {driver=, name=, bus= of its board, ms= of the reference}; or nil and why not. Partitions of
--- a board have the same one, so theirs is left out.
+-- What a rank offers to measure for the device: {driver=, name=, bus= of its board, ms= of the reference, or fails=}; or nil and why not.
+-- Partitions of a board have the same one, so theirs is left out.
 function devices.offer(ranks, device)
   local found, why = trials.attached(device)
   if not found then return nil, why end
-  return {driver = found.driver, name = found.name, bus = not found.partition and found.bus or nil,
-    ms = ranks.size > 2 and reference(device) or nil}
+  local compared = ranks.size > 2 and reference(device) or {}
+  return {driver = found.driver, name = found.name, bus = not found.partition and found.bus or nil, ms = compared.ms, fails = compared.fails}
 end
 
 -- Where no rank offers a device, why the first of them does not, as a text; nil: some rank does, or none was asked.
@@ -100,19 +98,20 @@ local function difference(x, kind, ms, n)
   if x.kind ~= kind then return ("it is a %s, most are a %s"):format(x.kind, kind) end
   if n == 1 then return nil end
   if x.shared then return nil end                       -- two ranks timed the product there at the same time
-  if not x.ms then return "the product by which devices are compared fails there" end
+  if not x.ms then return "the product by which devices are compared fails there" .. (x.fails and ": " .. x.fails or "") end
   if math.abs(x.ms / ms - 1) > APART then
     return ("it takes %.2f of the median time for the product by which devices are compared"):format(x.ms / ms)
   end
 end
 
 -- The ranks that measure, {[rank]=true}, by what they offer: those with like devices, as their times are compared, and of those with the
--- same device the first one. warn(text) for each that has a device and does not measure. Empty: no rank has a device.
+-- same device the first one. warn(text) for each that has a device and does not measure. Empty: no rank has a device. nil and a message: there
+-- are some, and none is fit to measure, which is an error, as the user does not want to have plans of the model alone then.
 function devices.choose(offers, warn)
   local list, chosen = {}, {}
   for rank, x in pairs(offers) do
     if x.offer then
-      list[#list + 1] = {rank = rank, host = x.host, bus = x.offer.bus, ms = x.offer.ms, kind = ("%s, driver %s"):format(x.offer.name, x.offer.driver)}
+      list[#list + 1] = {rank = rank, host = x.host, bus = x.offer.bus, ms = x.offer.ms, fails = x.offer.fails, kind = ("%s, driver %s"):format(x.offer.name, x.offer.driver)}
     end
   end
   table.sort(list, function(a, b) return a.rank < b.rank end)
@@ -125,6 +124,7 @@ function devices.choose(offers, warn)
     local why = sharing[x] and SHARED:format(sharing[x].rank) or different and "its device is different: " .. different
     if why then warn(("rank %d on %s measures nothing: %s"):format(x.rank, x.host, why)) else chosen[x.rank] = true end
   end
+  if list[1] and not next(chosen) then return nil, "no rank measures, for the reasons above; measure=false searches in the model alone" end
   return chosen
 end
 

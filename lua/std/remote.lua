@@ -248,12 +248,13 @@ function remote.begin(ranks, name, warn, silence)
     if m then
       if not ranks.lost[from] then missing = missing - 1 end
       local wrong = g:welcome(m, from)
-      if wrong then g:fail(wrong) end
+      if wrong then g:refuse(wrong) end
       offers[from] = {host = m.host, offer = m.offer, why = m.why, compilers = m.compilers}
     end
   end
   g.without = farm_devices.without(offers)
-  local chosen = farm_devices.choose(offers, warn)
+  local chosen, wrong = farm_devices.choose(offers, warn)
+  if wrong then g:refuse("search: " .. wrong) end
   local given = helpers.assign(offers, chosen)
   for rank = 1, ranks.size - 1 do
     if chosen[rank] then
@@ -274,6 +275,9 @@ function group:fail(why)
   for rank = 1, self.ranks.size - 1 do self.ranks:send(rank, {kind = "end", why = tostring(why)}) end
   error(why, 0)
 end
+
+-- The same with a message of ours, at the user's line.
+function group:refuse(message) self:fail(select(2, core.try(core.raise, message))) end
 
 ---- other ranks ------------------------------------------------------------------------------------------
 

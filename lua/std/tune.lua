@@ -148,7 +148,8 @@ end
 
 -- Ranks with the device get rows; where none has it, all do, by the model alone.
 local function choose(offers, o)
-  local chosen = farm_devices.choose(offers, function(text) io.stderr:write(text, "\n") end)
+  local chosen, wrong = farm_devices.choose(offers, function(text) io.stderr:write(text, "\n") end)
+  if wrong then raise("tune: " .. wrong) end
   if next(chosen) then return chosen end
   local without = farm_devices.without(offers)
   if o.measure then raise("tune: measure=true needs a device, and no rank has one" .. (without and ": " .. without or "")) end

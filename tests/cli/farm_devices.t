@@ -34,6 +34,15 @@ FAKE_CUDA_BUS= t_cmd 'where the driver does not know the board' 0 $mpi -n 3 "$MI
 t_is '  they do as well' "$(said)" ''
 FAKE_CUDA_BUS=0000:1B:00.0 FAKE_NVML_MIG=1 t_cmd 'two partitions of a board' 0 $mpi -n 3 "$MILLRACE" --farm "$T/search.lua"
 t_is '  also' "$(said)" ''
+rm -rf "$T/.cache"
+for script in tune search; do
+	FAKE_NVRTC_ERROR=gemm t_cmd "no kernel can be compiled, $script" 1 $mpi -n 3 "$MILLRACE" --farm "$T/$script.lua"
+	t_is '  each rank is named, and why' "$(said | sort)" "$(for rank in 1 2; do
+		echo "rank $rank on $(uname -n) measures nothing: its device is different: the product by which devices are compared fails there: the fake compiler says so"
+	done)"
+	t_err '  which is an error' "^millrace: $T/$script.lua:[0-9]*: $script: no rank measures, for the reasons above; measure=false searches in the model alone"
+done
+
 sed 's/measure = true/measure = arg[1] and true/' "$T/tune.lua" >"$T/any.lua"
 FAKE_CUDA_INIT=100 t_cmd 'rows where no rank has a GPU' 0 $mpi -n 3 "$MILLRACE" --farm "$T/any.lua"
 t_err '  are by the model, which is said, and why' "^no rank has the device, so nothing is measured, and plans are by the model alone: rank 1 on $(uname -n): .*cuInit"
