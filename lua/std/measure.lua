@@ -343,7 +343,6 @@ function run:final()
   for _, x in ipairs(self.trusted) do
     if not self.best or x.row.score < self.best.score then self.best = x.row end
   end
-  if not self.best then return false end
   for _, x in ipairs(self.trusted) do
     if x.row.score <= self.best.score * NEAR then near[#near + 1] = x end
   end

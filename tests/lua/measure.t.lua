@@ -167,6 +167,13 @@ do
   local complete = r.ended == "interrupted"
   for _, row in ipairs(r.results) do complete = complete and row.score ~= nil end
   ok(complete, "a row that Ctrl-C ends has its score or is not there")
+  local log, clock
+  server, log, clock = device({a = 1, b = 1.01}, {measuring = function()
+    io.popen("kill -INT $PPID"):close()
+    while true do end
+  end})
+  measure(nil, nil, {{script = "a", predicted = 1e-3}, {script = "b", predicted = 1.01e-3}}, {server = server, uncertainty = 0.1})
+  is(table.concat(log, ", "), "begin a, begin b, measure a, drop b, drop a", "  and what is under way then is dropped")
 end
 
 ---- the best is found -------------------------------------------------------------------------
@@ -193,7 +200,7 @@ ok(r.trials <= few + 8 and math.abs(r.bias - math.log(1.4)) < 0.1, "one with a b
 -- Nothing but the first can win.
 r = measure(nil, nil, {{script = "a", predicted = 1e-3}, {script = "b", predicted = 9e-3}},
   {server = device{a = 1, b = 9}, uncertainty = 0.1})
-ok(r.ended == "sure" and scripts(r.results) == "a" and r.why:find "probability above 2 %%", "what cannot win is not measured", r.why)
+ok(r.ended == "sure" and scripts(r.results) == "a" and r.why:find "by more than 0.5 %% with a probability above 2 %%", "what cannot win is not measured", r.why)
 r = measure(nil, nil, {{script = "a", predicted = 1e-3}, {script = "b", predicted = 1e-3, bound = 1e-3}},
   {server = device({a = 1, b = 2}, {capacity = 1}), uncertainty = 0.1})
 ok(scripts(r.results) == "a" and r.ended == "sure", "nor what its bound keeps from winning", scripts(r.results))
@@ -225,13 +232,31 @@ is(table.concat(log, ", "), "begin a, begin b, measure a, put a, begin c, measur
   .. "measure d, put d", "each row is put before the next is measured, while the next ones are prepared")
 ok(rows[2].against == rows[1].id and rows[2].ratio and not rows[1].ratio, "each is measured against the best so far")
 ok(r.ended == "done" and #r.results == 4, "and all of them, if all may win")
+near(r.device_seconds, 0.4, 1e-9, "  and how long that took the device is counted")
+
+-- b is like a, which is slower than predicted, c is not.
+server, log = device({a = 1.3, b = 1.31, c = 1.02}, {capacity = 3})
+measure(nil, nil, {{script = "a", predicted = 1e-3, traits = {unit = 1}}, {script = "b", predicted = 1.01e-3, traits = {unit = 1}},
+  {script = "c", predicted = 1.02e-3, traits = {unit = 9}}}, {server = server, final = false, gain = 0, uncertainty = 0.3, risk = 0})
+is(table.concat(log, ", "):match "measure a, .*", "measure a, measure c, measure b", "what promises most of what is ready is measured first")
+
+-- A server that measures in this thread begins one at a time while it has eight to go on with.
+for capacity, want in pairs{[8] = 5, [9] = 1} do
+  local list, times, many = {}, {}, nil
+  for i = 1, 20 do list[i], times["p" .. i] = {script = "p" .. i, predicted = 1e-3 + i * 1e-6}, 1 end
+  many, log = device(times, {capacity = capacity, measuring = function() many.capacity = 12 end})
+  many.busy_thread = true
+  measure(nil, nil, list, {server = many, final = false, gain = 0, uncertainty = 0.5, risk = -1})
+  local begun = table.concat(log, ", "):match "measure p%d+, (begin.-), measure"
+  is(select(2, (begun or ""):gsub("begin", "")), want, ("with %d under way it begins %d more"):format(capacity - 1, want))
+end
 
 local given = 0
 r = measure(nil, nil, function()
   given = given + 1
   return candidates[given]
 end, {server = device({a = 1, b = 1.01, c = 1.02, d = 1.03}), final = false, gain = 0, uncertainty = 0.5, trials = 2})
-ok(r.ended == "trials" and r.trials == 2 and given == 5, "candidates may come from a function; trials are limited", given)
+ok(r.ended == "trials" and r.trials == 2 and r.why == "all 2 trials are used" and given == 5, "candidates may come from a function; trials are limited", given)
 
 -- What is under way when the best comes goes back, and is not measured.
 server, log = device({a = 1, b = 3, c = 3}, {capacity = 3})
@@ -286,6 +311,26 @@ r = measure(nil, nil, candidates, {server = device({a = 1, b = 1.01, c = 1.015, 
 ok(r.best.script == "b" and table.concat(alarms, " ") == "a", "a result found wrong in the last race is out, and reported",
   r.best.script, table.concat(alarms, " "))
 is(puts[#puts], "a wrong", "  and its row is put once more")
+
+-- If all of those are wrong, others are raced.
+done, log = {}, {}
+r = measure(nil, nil, candidates, {server = device({a = 1, b = 1.01, c = 1.2, d = 1.5}, {log = log, wrong = function(item) return item.script < "c" end}),
+  uncertainty = 0.5, gain = 0, risk = -1, alarm = function(row) done[#done + 1] = row.script end})
+is(r.best.script .. " " .. table.concat(done, " "), "c a b", "if all are wrong in the last race, there is another one")
+r = measure(nil, nil, candidates, {server = device({a = 1, b = 1.01, c = 1.2, d = 1.5}, {wrong = function() return true end}),
+  uncertainty = 0.5, gain = 0, risk = -1, alarm = function() end})
+is(r.best, nil, "  until nothing is left")
+
+-- Of many that are near to the best, those that were the fastest are in the last race.
+do
+  local list, times, last = {}, {}, {}
+  for i = 1, 12 do list[i], times["p" .. i] = {script = "p" .. i, predicted = 1e-3 + i * 1e-6}, i == 5 and 1 or 1.03 - i * 1e-3 end
+  measure(nil, nil, list, {server = device(times, {measuring = function(x)
+    for i, f in ipairs(x.finalists or {}) do last[i] = f.script end
+    last.id = x.finalists and x.id
+  end}), uncertainty = 0.5, gain = 0, risk = -1})
+  is(table.concat(last, " ") .. "; " .. tostring(last.id), "p5 p12 p11 p10 p9 p8 p7 p6; 0", "the last race has the eight fastest")
+end
 
 -- When nothing that is left is likely to win, the best may lead to others; what was given out is not measured again.
 local asked, fast = {}, {a = 1, b = 1.01, c = 1.02, d = 1.03, e = 0.9}
