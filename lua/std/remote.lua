@@ -150,7 +150,8 @@ end
 -- Take the first message of a rank. -> what is wrong with it, or nil: the rank is ready for the search, and not lost any more.
 function group:welcome(m, from)
   if m.kind ~= "ready" or m.names ~= self.name then
-    return ("farm: rank %d on %s searches for something else: not all ranks make the same calls"):format(from, tostring(m.host))
+    return ("farm: rank %d on %s searches for something else than rank 0: the script must make the same calls everywhere, with the same program "
+      .. "and sizes, and name the device, as in mr.search(program, \"h200\", {farm=true})"):format(from, tostring(m.host))
   end
   self.ranks.lost[from] = nil
 end

@@ -90,4 +90,11 @@ h200
 h200\t1
 2\t3'
 done
+# Without a name the device is that of each rank.
+cat >"$T/any.lua" <<'E2'
+print(mr.search(mr.examples.gemm{m = 256, n = 256, k = 128}, mr.device(), {farm = true, trials = 3}))
+E2
+printf '#!/bin/bash\n[ "$OMPI_COMM_WORLD_RANK" != 0 ] || export FAKE_CUDA_INIT=100\nexec "$@"\n' >"$T/rank"
+FAKE_CUDA_NAME='NVIDIA A100' FAKE_CUDA_SMS=108 t_cmd 'ranks with other devices than rank 0' 1 $mpi -n 2 "$T/rank" "$MILLRACE" --farm "$T/any.lua"
+t_err '  are an error at the line of the call, which says what to do' "^millrace: $T/any.lua:1: farm: rank 1 on .* searches for something else .* name the device"
 t_done
