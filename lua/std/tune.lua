@@ -142,8 +142,8 @@ local function report(name, count, rank, x, n)
   local value = x.good and x.value or {}
   local what = value.ms and ("%.4g ms"):format(value.ms) or value.predicted and ("%.4g ms, predicted"):format(value.predicted * 1e3)
     or "no plan: " .. why_in_a_line(value.why or x.why)
-  io.stderr:write(("%s%s: %s%s\n"):format(n == "again" and "once more: " or ("%d of %d: "):format(n, count), name, what,
-    rank > 0 and (", rank %d"):format(rank) or ""))
+  io.stderr:write(("%s%s: %s%s%s\n"):format(n == "again" and "once more: " or ("%d of %d: "):format(n, count), name, what,
+    value.ended == "remembered" and ", remembered" or "", rank > 0 and (", rank %d"):format(rank) or ""))
 end
 
 -- Ranks with the device get rows; where none has it, all do, by the model alone.

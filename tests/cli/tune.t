@@ -34,6 +34,7 @@ t_is '  what was measured is kept' "$(count search)" 9
 t_is '  and what was found' "$(count searched)" 3
 t_cmd 'again, and a fourth' 0 "$MILLRACE" "$T/tune.lua" 4
 t_is '  the first three are answered by the store' "$(<"$T/out")" "$(lines 3 true; lines 4 false | tail -1)"
+t_is '  as their lines say' "$(sed 's/: gemm.* ms//' "$T/err")" "$(printf '%s of 4, remembered\n' 1 2 3; echo '4 of 4')"
 t_is '  the fourth is measured' "$(count search)" 12
 t_is '  no plan is measured twice' "$(twice)" 0
 
