@@ -134,6 +134,7 @@ is(chosen{1.0, false, 1.01}, "1 3;", "a rank without one offers nothing")
 is(chosen{true}, "1;", "a single device is not compared")
 ok(chosen{1.0, true, 1.0}:find "^1 3;2 the product by which devices are compared fails there", "one on which the product fails is left out")
 is(chosen{1.0, {1.0, "H100"}, 1.0}, "1 3;2 it is a H100, driver 1, most are a H200, driver 1", "one of another kind is left out")
+is(chosen{1.0, {0.5, "H100"}}, "1;2 it is a H100, driver 1, most are a H200, driver 1", "  and its time does not count")
 is(chosen{false, false}, ";", "no device")
 
 -- One rank measures for each board of a host. Ranks are {host, bus, ms of the reference}.
@@ -154,6 +155,57 @@ is(chosen_of_boards{{"a", "1B", 2.0}, {"a", "1B", 1.0}, {"a", "1B", 1.0}}, "1;" 
   "a single board is not compared with itself")
 is(chosen_of_boards{{"a", "1B", 1.0}, {"a", "1C", 1.0}, {"a", "1D", 2.0}, {"a", "1D", 2.0}, {"a", "1D", 2.0}}:match "^[%d ]*", "1 2 3",
   "a board on which several ranks timed the product together is not compared by it")
+
+is(chosen_of_boards{{"a", "1B", 1.0}, {"a", "1C", 2.0}, {"a", "1C", 2.0}, {"a", "1D", 2.0}, {"a", "1D", 2.0}}:match "^[%d ]*", "1 2 4",
+  "  nor are others by that time")
+
+-- Which GPU a rank takes, and what it offers of it.
+do
+  local core, trials, devices = require "millrace.core", require "millrace.trials", require "millrace.farm_devices"
+  local farm, use_gpu, getenv, attached, search = core.farm, core.use_gpu, os.getenv, trials.attached, mr.search
+  local taken, environment
+  core.use_gpu = function(i) taken = i end
+  os.getenv = function(name) return environment[name] end
+  for _, case in ipairs{
+    {"rank 0 takes none", nil, 0, 0, true},
+    {"the first rank beside rank 0 the first GPU", 0, 1, 1, true},
+    {"  the third one the third", 2, 3, 3, true},
+    {"on another host they are counted from that host's first rank", 2, 9, 2, false},
+    {"where one is visible it is that", 0, 3, 3, true, {CUDA_VISIBLE_DEVICES = "2"}},
+    {"  also to HIP", 0, 3, 3, true, {HIP_VISIBLE_DEVICES = "2"}},
+    {"  or its driver", 0, 3, 3, true, {ROCR_VISIBLE_DEVICES = "2"}},
+    {"where several are, they are divided", 2, 3, 3, true, {CUDA_VISIBLE_DEVICES = "0,1,2"}},
+    {"  also if the first is not named", 2, 3, 3, true, {CUDA_VISIBLE_DEVICES = ",1"}},
+    {"as where nothing is said of them", 2, 3, 3, true, {CUDA_VISIBLE_DEVICES = ""}}} do
+    taken, environment = nil, case[6] or {}
+    core.farm = function()
+      return {rank = function() return case[3] end, local_rank = function() return case[4] end, with_rank_0 = function() return case[5] end}
+    end
+    devices.enter()
+    is(taken, case[2], case[1])
+  end
+  local found, searches, fails = {driver = "5", name = "GPU", bus = "1B"}, 0, false
+  trials.attached = function() return found end
+  mr.search = function(bound, device, o)
+    assert(bound.axes.m == 2048 and device.name and not o.measure)
+    searches = searches + 1
+    if fails then return nil, "no plan" end
+    return {plan = {compile = function() return {bench = function() return {ms = 1.5} end} end}}
+  end
+  local function offered(size, name)
+    local x = devices.offer({size = size}, {name = name})
+    return x and ("%s %s %s %s, %d"):format(x.driver, x.name, x.bus, x.ms, searches) or "nothing"
+  end
+  is(offered(2, "a"), "5 GPU 1B nil, 0", "a rank that measures alone times nothing")
+  is(offered(3, "a"), "5 GPU 1B 1.5, 1", "  else a product")
+  is(offered(3, "a"), "5 GPU 1B 1.5, 1", "  once")
+  found.partition, fails = true, true
+  is(offered(3, "b"), "5 GPU nil nil, 2", "a partition does not name its board, and the product may fail")
+  is(offered(3, "b"), "5 GPU nil nil, 2", "  once")
+  found = nil
+  is(offered(3, "c"), "nothing", "a rank without the device offers nothing")
+  core.farm, core.use_gpu, os.getenv, trials.attached, mr.search = farm, use_gpu, getenv, attached, search
+end
 
 -- What the user sees.
 do
