@@ -168,7 +168,7 @@ do
   os.getenv = function(name) return environment[name] end
   for _, case in ipairs{
     {"rank 0 takes none", nil, 0, 0, true},
-    {"the first rank beside rank 0 the first GPU", 0, 1, 1, true},
+    {"the first rank next to rank 0 the first GPU", 0, 1, 1, true},
     {"  the third one the third", 2, 3, 3, true},
     {"on another host they are counted from that host's first rank", 2, 9, 2, false},
     {"where one is visible it is that", 0, 3, 3, true, {CUDA_VISIBLE_DEVICES = "2"}},
