@@ -66,9 +66,18 @@ end
 
 local function count(n, what) return ("%d %s%s"):format(n, what, n == 1 and "" or "s") end
 
+local HOW <const> = {failed = "fails", wrong = "gives a wrong result", skipped = "spills"}
+
+-- Why there is no measured time, in a line, though plans were tried on the device; nil: there is one, or none was tried.
+local function without_time(r)
+  local row = not r.measured and r.measurements[1]
+  return row and ("no time was measured: of %s tried on the device the first %s: %s"):format(count(#r.measurements, "plan"), HOW[row.status],
+    (row.why or "no reason is known"):match "^[^\n]*") or nil
+end
+
 -- A line about what was measured; nil if nothing was.
 local function measured_text(r)
-  if not r.measured then return end
+  if not r.measured then return without_time(r) end
   local good = 0
   for _, row in ipairs(r.measurements) do good = good + (row.status == "ok" and 1 or 0) end
   local off = 100 * (r.measured.ms * 1e-3 / r.seconds - 1)
@@ -641,4 +650,4 @@ local function run(...)
   return in_view(bound, device, where_to_measure(o, device), o)
 end
 
-return {search = run, check_values = check_values}
+return {search = run, check_values = check_values, without_time = without_time}

@@ -14,7 +14,7 @@ local loader = require "millrace.loader"
 local shared_ranks = require("millrace.ranks").shared
 local options = require "millrace.options"
 local record = require("millrace.record").of
-local check_values = require("millrace.search").check_values
+local search = require "millrace.search"
 local sequences = require "millrace.sequence"
 local store_of = require "millrace.store"
 local tile = require "millrace.tile"
@@ -78,7 +78,7 @@ local function why_in_a_line(why) return ((why or ""):match "^[^\n]*":gsub("; [^
 -- What is kept of a search, as plain values.
 local function plain(r)
   return {script = r.plan:script(), predicted = r.seconds, ms = r.measured and r.measured.ms, trials = r.trials,
-    measured = #r.measurements, ended = r.ended}
+    measured = #r.measurements, ended = r.ended, why = search.without_time(r)}
 end
 
 local plans = setmetatable({}, {__mode = "k"})          -- by row; each reading of row.plan is a copy
@@ -87,7 +87,8 @@ local function row_text(row)
   if not row.seconds then return ("%s: no plan: %s"):format(name, row.why) end
   local times = ("predicted %.4g ms"):format(row.seconds * 1e3)
   if row.ms then times = ("%.4g ms, %s"):format(row.ms, times) end
-  return ("%s: %s; %.4g TFLOP/s, %.4g GB/s; %d measured; ended: %s"):format(name, times, row.tflops, row.gbps, row.measured, row.ended)
+  return ("%s: %s; %.4g TFLOP/s, %.4g GB/s; %d measured; ended: %s%s"):format(name, times, row.tflops, row.gbps, row.measured, row.ended,
+    row.why and "; " .. row.why or "")
 end
 
 local row_class = record("row of mr.tune", "bound plan ms seconds tflops gbps trials measured ended why",
@@ -116,7 +117,7 @@ local function text_of(t)
   local cells = {{"program", "sizes", "predicted", "ms", "TFLOP/s", "GB/s", "measured", "ended"}}
   for _, row in ipairs(t) do
     cells[#cells + 1] = {row.bound.name, call_text(row.bound), number(row.seconds and row.seconds * 1e3, "%.4g"), number(row.ms, "%.4g"),
-      number(row.tflops, "%.4g"), number(row.gbps, "%.4g"), number(row.measured, "%d"), row.ended or why_in_a_line(row.why)}
+      number(row.tflops, "%.4g"), number(row.gbps, "%.4g"), number(row.measured, "%d"), row.ended and row.why and row.ended .. "; " .. row.why or row.ended or why_in_a_line(row.why)}
   end
   return ("%d row%s on %s, ms\n%s"):format(#t, #t == 1 and "" or "s", t.device.name, table.concat(columns(cells, function(i) return i > 2 and i < 8 end), "\n"))
 end
@@ -142,6 +143,7 @@ local function report(name, count, rank, x, n)
   local value = x.good and x.value or {}
   local what = value.ms and ("%.4g ms"):format(value.ms) or value.predicted and ("%.4g ms, predicted"):format(value.predicted * 1e3)
     or "no plan: " .. why_in_a_line(value.why or x.why)
+  if value.predicted and value.why then what = what .. "; " .. value.why end
   io.stderr:write(("%s%s: %s%s%s\n"):format(n == "again" and "once more: " or ("%d of %d: "):format(n, count), name, what,
     value.ended == "remembered" and ", remembered" or "", rank > 0 and (", rank %d"):format(rank) or ""))
 end
@@ -163,12 +165,12 @@ local known = table.move(SEARCH, 1, #SEARCH, 2, {"device"})
 local function tune(list, given)
   expect(type(list) == "table" and not getmetatable(list), "tune", "list of programs with sizes", list)
   local o = options.check(given, "tune", known)
-  check_values(o, "tune")
+  search.check_values(o, "tune")
   local device = o.device or mr.device()
   if type(device) == "string" then device = mr.device(device) end
   expect(core.is(device, "millrace.device"), "tune", "device", device)
-  local search, bounds, names = {show = false}, bounds_of(list), {}
-  for _, key in ipairs(SEARCH) do search[key] = o[key] end
+  local of_search, bounds, names = {show = false}, bounds_of(list), {}
+  for _, key in ipairs(SEARCH) do of_search[key] = o[key] end
   for i, bound in ipairs(bounds) do names[i] = ("%s on %s"):format(name_of(bound), device.name) end
 
   local ranks = shared_ranks()
@@ -195,7 +197,7 @@ local function tune(list, given)
   local _ <close> = setmetatable({}, {__close = stop})
   local found = ranks:map(tasks, function(i, with)
     local helped <close> = helpers.use(ranks, with)
-    local r, why = mr.search(bounds[first[i]], device, search)
+    local r, why = mr.search(bounds[first[i]], device, of_search)
     return r and plain(r) or {why = why}
   end, {
     offer = function()

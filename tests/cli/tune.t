@@ -80,6 +80,23 @@ t_is '  all of it' "$(awk '/NVIDIA H200/ { rows += $5; n += $6 } END { print row
 t_cmd 'again' 0 timeout 120 $mpi -n 3 "$MILLRACE" --farm "$T/tune.lua" 5
 t_is '  the store answers' "$(<"$T/out")" "$(lines 5 true)"
 
+# A program whose kernels no compiler takes: its row has a plan of the model, and says why it has no time.
+cat >"$T/refused.lua" <<'E2'
+local t = mr.tune({{mr.examples.rmsnorm, m = 64, n = 512}, {mr.examples.gemm, m = 128, n = 128, k = 128}}, {device = "h200", trials = 3})
+print(t)
+for _, row in ipairs(t) do print(row.plan ~= nil, row.ms ~= nil, row.why) end
+print(mr.search(mr.examples.rmsnorm{m = 64, n = 512}, "h200", {farm = true, trials = 3}))
+E2
+rm -f "$T"/store.db*
+rm -rf "$T/.cache"
+FAKE_NVRTC_ERROR=rmsnorm t_cmd 'a row whose kernels fail' 0 timeout 120 $mpi -n 3 "$MILLRACE" --farm "$T/refused.lua"
+why='no time was measured: of [0-9]+ plans tried on the device the first fails: the fake compiler says so'
+t_like '  says so in the table' "$(<"$T/out")" "^rmsnorm +m=64 n=512 .* trials; $why\$"
+t_like '  in row.why, with a plan' "$(<"$T/out")" "^true	false	$why\$"
+t_like '  others do not' "$(<"$T/out")" '^true	true	nil$'
+t_like '  and in its line' "$(<"$T/err")" "^[12] of 2: rmsnorm m=64 n=512 .* ms, predicted; $why, rank [12]\$"
+t_like '  as does a search' "$(<"$T/out")" "^$why\$"
+
 # A disk that is full.
 rm -f "$T"/store.db*
 cat >"$T/full.lua" <<'E2'
