@@ -306,6 +306,16 @@ calls = 0
 print(pcall(core.meanwhile, function() calls = calls + 1 error("mine", 0) end, hang))
 print(calls, core.meanwhile(print, function(...) return core.run(two).C ~= nil, ... end, 1, nil, 3))
 print(pcall(core.meanwhile, nil, hang))
+print(pcall(core.meanwhile, print, nil))
+print(pcall(core.meanwhile, function() error() end, hang))
+print((select(2, pcall(core.meanwhile, print, core.meanwhile, print, hang)):gsub("^.*:%d+: ", "")))
+-- Each call is in the thread that waits, also behind one in which a coroutine has called the program.
+local first, others = 0, 0
+pcall(core.meanwhile, function()
+  if select(2, coroutine.running()) then first = first + 1 else others = others + 1 end
+  coroutine.wrap(mr.attached)()
+end, hang)
+print(first > 1, others)
 E
 FAKE_CUDA_KERNELS="$b3=hang" t_cmd 'a function that is called while the device is at work' 0 "$MILLRACE" "$T/meanwhile.lua" "$T/plans.lua"
 t_out '  can compile, and ask what the device is; it cannot use it, and its error comes last' <<'E'
@@ -315,5 +325,9 @@ compiled	true	true
 false	mine
 1	true	1	nil	3
 false	bad argument #1 to 'millrace.core.meanwhile' (function expected, got nil)
+false	bad argument #2 to 'millrace.core.meanwhile' (function expected, got nil)
+false	true
+meanwhile: another function is called meanwhile
+true	0
 E
 t_done
