@@ -6,6 +6,7 @@ local tap = dofile(here .. "tap.lua")
 local _, random = table.unpack(dofile(here .. "lib/play_ranks.lua"))
 local ok, is = tap.ok, tap.is
 local core, measure, remote = require "millrace.core", require "millrace.measure", require "millrace.remote"
+local helpers = require "millrace.helpers"
 local new_ranks = require("millrace.ranks").new
 
 ---- the ranks --------------------------------------------------------------------------------------
@@ -387,7 +388,7 @@ local function other_rank(messages, rows, o)
   local serve, state = package.loaded["millrace.serve"], core.compile_state
   core.compile_state = function() return o and o.workers or 1 end
   package.loaded["millrace.serve"] = function()
-    say "serve"
+    say("serve", helpers.workers() > 1 and "with helpers" or nil)
     local server = {}
     function server:begin(x)
       if x.script == "bad" then error("no such plan", 0) end
@@ -419,6 +420,9 @@ is(other_rank({}, at_once, {workers = 5}), "join 5", "it takes as much as it has
 is(other_rank({best, measure_message(1), false, false, false, false}, function(id, n) return n > 1 and at_once(id) or nil end),
   "join 2, idle, idle, serve, begin 1, look 1 with 7, wait, look 1 with 7, row 1 ok, idle, end",
   "with an incumbent it measures against that, and waits for what is not ready")
+is(other_rank({{kind = "helpers", list = {{rank = 2, workers = 3}}}, measure_message(1), false}, at_once),
+  "join 2, idle, idle, serve with helpers, begin 1, drop 1, end", "others compile for it if rank 0 says so")
+is(helpers.workers(1), 1, "  until the search ends")
 is(other_rank({lead, measure_message(1, "bad"), measure_message(2), false, false, false}, at_once),
   "join 2, idle, idle, serve, row 1 failed no such plan, begin 2, look 2, row 2 ok, end", "what cannot be begun has failed")
 local function faults(id) return id == 1 and error("it faults", 0) or at_once(id) end
