@@ -418,6 +418,23 @@ local first, log1 = device({a = 1, b = 1.01, c = 1.02, d = 1.03}, {capacity = 1}
 local second, log2 = device({a = 1, b = 1.01, c = 1.02, d = 1.03}, {capacity = 1})
 r = measure(nil, nil, candidates, {server = {first, second}, uncertainty = 0.5, gain = 0, final = false})
 ok(r.trials == 4 and #log1 > 1 and #log2 > 1 and #log1 + #log2 == 8, "two devices share the work")
+do
+  local out, in_use, seconds = {capacity = 0}, {capacity = 2}, 0
+  local best, free = new_queue({out, in_use}, 3):freest()
+  ok(best == in_use and free == 5, "a server that wants nothing gets nothing, and another one what is spare", free)
+  best, free = new_queue({out}, 3):freest()
+  ok(not best and free == 0, "  nor if it is the only one", free)
+  for _, server in ipairs{out, in_use} do
+    function server:wait(s) seconds = seconds + s end
+    function server:begin()
+      return {poll = function() return seconds > 0 and {} or nil end}
+    end
+  end
+  local q = new_queue{out, in_use}
+  q:put{}
+  q:take()
+  near(seconds, 0.2, 1e-12, "a queue waits as long for two servers as for one")
+end
 local q = new_queue{(device({x = 1}, {late = 2}))}
 q:put{id = 1, script = "x"}
 is(q:count(), 1, "a queue tells what is under way")

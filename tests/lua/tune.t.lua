@@ -61,6 +61,29 @@ for _, heeds in ipairs{true, false} do
 end
 ok(#mr.tune({{norm, m = 8, n = 64}, {norm, m = 16, n = 64}}, o) == 2, "an interrupt is of one call")
 
+-- What is said of each row, and what follows from its time.
+do
+  local search, stderr, said = mr.search, io.stderr, {}
+  mr.search = function(bound, ...)
+    local r = search(bound, ...)
+    if bound.axes.m == 16 then return nil, "no luck\nat all" end
+    if bound.axes.m == 8 then r.measured = {ms = 2} end
+    return r
+  end
+  io.stderr = {write = function(_, ...) said[#said + 1] = table.concat{...} end}
+  local good, t = pcall(mr.tune, {{norm, m = 8, n = 64}, {norm, m = 16, n = 64}, {norm, m = 24, n = 64}}, o)
+  mr.search, io.stderr = search, stderr
+  ok(good, "three rows", t)
+  is(table.concat(said), ("1 of 3: rmsnorm m=8 n=64 on h200: 2 ms\n2 of 3: rmsnorm m=16 n=64 on h200: no plan: no luck\n"
+    .. "3 of 3: rmsnorm m=24 n=64 on h200: %.4g ms, predicted\n"):format(t[3].seconds * 1e3), "each is reported")
+  for _, i in ipairs{1, 3} do
+    local graph, seconds = t[i].plan.graph, i == 1 and 2e-3 or t[3].seconds
+    tap.near(t[i].tflops, graph.flops / seconds * 1e-12, 1e-9, ("row %d: its rates are those of its time"):format(i))
+    tap.near(t[i].gbps, graph.bytes / seconds * 1e-9, 1e-9, "  also of bytes")
+  end
+  is(t[1].ms, 2, "  which is there if it was measured")
+end
+
 -- Bad input.
 for _, case in ipairs{
   {"no row", "tune: there is no row", {}},
