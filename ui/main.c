@@ -462,6 +462,9 @@ int main(int argc, char **argv)
 	lua_pushcfunction(L, main_l);
 	lua_pushlightuserdata(L, &o);
 	if (lua_pcall(L, 1, 0, 0) != LUA_OK) {
+		if (h.interrupted)	/* Ctrl-C, before a script was there, looks like lack of memory (user.c) */
+			lua_pushliteral(L, "interrupted");
+		h.interrupted = 0;	/* the farm is closed by Lua */
 		user_report(L, farm_prefix(L));
 		o.status = EXIT_SCRIPT;
 	}

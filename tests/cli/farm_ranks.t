@@ -148,7 +148,7 @@ t_is 'is opened once' "$(<"$T/out")" 'true	nil'
 for ends in 0 2; do
 	t_cmd "rank $ends ends before others call mr.tune" 1 ranks 3 -e "$begin if rank ~= $ends then
 		mr.tune({{mr.examples.gemm, m = 128, n = 128, k = 64}}, {device = 'h200', trials = 2, measure = false}) end"
-	t_err '  is an error of those' "farm: rank $ends has come to the end of its script, and rank [01] goes on: all ranks must make the same calls"
+	t_err '  is an error of those' "farm: rank $ends has come to the end of its script, and rank [0-2] goes on: all ranks must make the same calls"
 done
 t_cmd 'a rank that ends after it' 1 ranks 3 -e "$begin local o = {device = 'h200', trials = 2, measure = false}
 	mr.tune({{mr.examples.gemm, m = 128, n = 128, k = 64}}, o)
@@ -192,6 +192,28 @@ t_until 60 grep -q started "$T/err"
 kill -INT $!
 wait $!
 t_is 'Ctrl-C ends a wait' "$? $(sed -n 2p "$T/err")" '1 millrace: (command line):1: interrupted'
+
+# Ctrl-C while the farm is opened.
+cat >"$T/early.c" <<'E'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdlib.h>
+int setenv(const char *name, const char *value, int over)
+{
+	static int calls;
+	int (*real)(const char *, const char *, int);
+
+	if (!calls++)
+		raise(SIGINT);
+	*(void **)&real = dlsym(RTLD_NEXT, "setenv");
+	return real(name, value, over);
+}
+E
+t_ok 'a library that interrupts' cc -shared -fPIC -o "$T/early.so" "$T/early.c" -ldl
+t_cmd 'Ctrl-C while the farm is opened' 1 env ASAN_OPTIONS="$ASAN_OPTIONS:verify_asan_link_order=0" LD_PRELOAD="$T/early.so" \
+	"$MILLRACE" --farm -e 'print(1)'
+t_is '  is that, and no lack of memory' "$(<"$T/err")" 'millrace: interrupted'
 
 # Arguments.
 while IFS='|' read -r code message; do
