@@ -131,6 +131,8 @@ t_cmd 'a rank that is killed' 137 ranks 4 -e "$begin if rank == 3 then io.popen 
 t_err 'ends all ranks' 'rank 3 .*signal 9'
 t_cmd 'os.exit with a status' 7 ranks 3 -e "$begin if rank == 1 then os.exit(7) end $others"
 t_cmd 'farm:abort' 5 ranks 3 -e "$begin if rank == 1 then farm:abort(5) end $others"
+t_cmd 'farm:abort of rank 0' 5 ranks 2 -e "$begin if rank == 0 then print 'so far' farm:abort(5) end $others"
+t_like 'writes what it printed' "$(<"$T/out")" '^so far$'
 t_cmd 'os.exit without one' 0 ranks 3 -e "$begin if rank == 2 then farm:send(1, 'last') os.exit() end
 	if rank == 1 then farm:send(0, (farm:receive(60))) end if rank == 0 then print(farm:receive(60)) end"
 t_is 'lets the others go on' "$(<"$T/out")" 'last	1'

@@ -281,12 +281,14 @@ end)
 is(all_of(values, 9), ("yes "):rep(4) .. "(" .. (all_of(values, 9):match "%((.-)%)" or "") .. ")" .. (" yes"):rep(35), "each is answered, and one with its error")
 ok(all_of(values, 9):find("not 5", 1, true), "  which it is")
 ok(most > 1 and calls < 48, ("  %d calls, of %d at most"):format(calls, most))
-values = play(1, 1, function(farm)
-  local r = new_ranks(farm)
-  r:serve_together("double", function(asked) return {2 * asked[1].value} end)
-  return text_of(r:map(names(2), function(i) return r:ask("double", i) end))
-end)
-is(values[0], "2 4", "  in one process, too")
+for size, what in ipairs{"  in one process, too", "  and with one rank that asks"} do
+  values = play(size, 1, function(farm)
+    local r = new_ranks(farm)
+    r:serve_together("double", function(asked) return {2 * asked[1].value} end)
+    return text_of(r:map(names(2), function(i) return r:ask("double", i) end))
+  end)
+  is(all_of(values, size), "2 4", what)
+end
 
 -- Ranks that do not run the same script.
 -- The first error; others then wait until they are ended.
@@ -306,6 +308,14 @@ local other_map = first_error(2, function(r)
   return r:map(names(2), function(i) return i end)
 end)
 ok(other_map:find "another number of calls", "a rank at another map: " .. other_map)
+local no_map = first_error(2, function(r)
+  if r.rank == 0 then
+    r.maps = 1
+    return r:send(1, {kind = "task", task = 1})
+  end
+  return r:map(names(2), function(i) return i end)
+end)
+ok(no_map:find "^1: .*rank 0 begins with 'task'", "a rank whose first message is none of a map: " .. no_map)
 is(all_of(play(3, 4, function(farm) return #new_ranks(farm):map({}, error) end), 3), 0, "no task")
 local garbled = first_error(2, function(r)
   if r.rank == 1 then r.farm:send(0, "{") end
