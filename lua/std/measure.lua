@@ -83,10 +83,13 @@ function source:put_back(c)
   table.insert(self.list, at, c)
 end
 
--- A legal plan with a wrong result is a fault of Millrace, which must be reported.
+-- A legal plan with a wrong result is a fault of Millrace, which must be reported; or of one of many GPUs.
 local function alarm(row)
-  io.stderr:write(("millrace: a plan that was measured gives a wrong result (%s): a fault of Millrace, please report "
-    .. "its script:\n%s\n"):format(row.why or "no reason", row.script or "(none)"))
+  local farm = core.farm()
+  local by = row.by or farm and farm:rank() > 0 and ("rank %d on %s"):format(farm:rank(), farm:host())
+  io.stderr:write(("millrace: a plan that was measured%s gives a wrong result (%s): a fault of Millrace%s, please report "
+    .. "its script:\n%s\n"):format(by and " by " .. by or "", row.why or "no reason",
+    by and ", or of that GPU if others measure this plan without it" or "", row.script or "(none)"))
 end
 
 local run = {}
@@ -363,7 +366,7 @@ function run:final()
     local why = wrong or row.failed and row.failed[x.item.id]
     if why then
       refuted = true
-      x.row.status, x.row.why, x.row.ms, x.row.score = wrong and "wrong" or "failed", why, nil, nil
+      x.row.status, x.row.why, x.row.by, x.row.ms, x.row.score = wrong and "wrong" or "failed", why, row.by, nil, nil
       if self.best == x.row then self.best = nil end
       if self.o.put then self.o.put(x.row) end
       if wrong then (self.o.alarm or alarm)(x.row) end
@@ -394,7 +397,7 @@ local why = {
 -- nor reported again), under_way= (what the servers have to do already, as queue.lua's under_way),
 -- known= (plan -> row or nil), put= (each row, at once), progress= (a state, after each row),
 -- alarm= (a row with a wrong result), server= (or a list of them).
--- Rows: id, status ("ok", "skipped", "wrong", "failed"), why (what is wrong or failed; of "ok", if not all outputs were compared, the
+-- Rows: id, status ("ok", "skipped", "wrong", "failed"), by (which rank measured it, as a text, if not this process), why (what is wrong or failed; of "ok", if not all outputs were compared, the
 -- reason), ms, min, max, ratio, low, high, against (an id), score (ms, by ratios), relative (error of the result), predicted, script, plan, device_seconds; of
 -- those that were in the last race, final = {ms, min, max, ratio, low, high}: its samples are long, so its times are those of long use, while
 -- scores are comparable with each other.

@@ -172,6 +172,7 @@ function group:receive(seconds)
   end
   local wrong = (m.kind ~= "row" or not server) and ("'%s'"):format(m.kind) or fault(m.row)
   if wrong then core.raise(("farm: rank %d sent %s"):format(from, wrong)) end
+  m.row.by = ("rank %d on %s"):format(from, server.host)
   local h = server.holds[m.row.id]
   server.holds[m.row.id] = nil
   if not h then                                         -- it crossed the message that dropped it

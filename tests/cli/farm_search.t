@@ -61,6 +61,17 @@ t_is '  which another rank measures' "$(count search failed)" 0
 rm -f "$T"/store.db*
 FAULTS=$(<"$T/faults") t_cmd '  without another rank' 0 $mpi -n 2 "$T/rank" "$MILLRACE" --farm "$T/search.lua" '{trials=12, measure=true}'
 t_ok '  they have failed' [ "$(count search failed)" -gt 3 ]
+# Wrong results: the rank that has them is named.
+sed 's/=fault/=wrong/g' "$T/faults" >"$T/wrongs"
+rm -f "$T"/store.db*
+FAULTS=$(<"$T/wrongs") t_cmd 'a rank whose results are wrong' 0 $mpi -n 3 "$T/rank" "$MILLRACE" --farm "$T/search.lua" '{trials=12, measure=true}'
+t_err '  is named' "^millrace: a plan that was measured by rank 1 on $(uname -n) gives a wrong result .*: a fault of Millrace, or of that GPU"
+echo 'mr.tune({{mr.examples.gemm, m = 512, n = 512, k = 256}}, {device = "h200", trials = 3, measure = true})' >"$T/row.lua"
+rm -f "$T"/store.db*
+FAULTS=$(<"$T/wrongs") t_cmd '  and of a row' 0 $mpi -n 2 "$T/rank" "$MILLRACE" --farm "$T/row.lua"
+t_err '  as well' "^millrace: a plan that was measured by rank 1 on $(uname -n) gives a wrong result"
+rm -f "$T"/store.db*
+
 FAKE_CUDA_NAME='NVIDIA A100' t_cmd 'no rank has the device' 1 $mpi -n 2 "$MILLRACE" --farm "$T/search.lua" '{measure=true, fresh=true}'
 t_err '  is an error, which ends all, and says why' \
 	"search: measure=true needs a device, and no rank has one: rank 1 on $(uname -n): the attached NVIDIA A100 is not what 'h200' is a model of"
