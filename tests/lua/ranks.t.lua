@@ -83,6 +83,20 @@ end)
 is(all_of(values, 3), "1 2", "where a task fails on each of two ranks")
 ok(#where[1] == 2 and #where[2] == 2 and where[1][1] ~= where[1][2] and where[2][1] ~= where[2][2], "  these change tasks")
 
+where = {}
+values = play(3, 5, function(farm)
+  local r = new_ranks(farm)
+  return text_of(r:map(names(2), function(i)
+    where[#where + 1] = i .. " on " .. r.rank
+    if i == 1 and #where <= 2 then error("once", 0) end
+    for _ = 1, i == 2 and 100 or 0 do coroutine.yield() end
+    return i
+  end))
+end)
+is(all_of(values, 3), "1 2", "a rank that waits for another task than the one that failed there keeps none waiting")
+table.sort(where)
+is(table.concat(where, ", "), "1 on 1, 1 on 2, 2 on 2", "  of which the other one does both")
+
 -- Large results are several messages.
 local sizes = {}
 values = play(3, 1, function(farm)
