@@ -125,6 +125,8 @@ t_cmd 'an error on rank 2' 1 ranks 4 -e "$begin if rank == 2 then error 'boom' e
 t_err 'ends all ranks; the message says where' "^millrace: rank 2 on $(uname -n): \(command line\):1: boom"
 t_cmd 'an error on rank 0' 1 ranks 4 -e "$begin if rank == 0 then error 'boom' end $others"
 t_err 'does so, too' '^millrace: \(command line\):1: boom'
+t_cmd 'an error of one process' 1 timeout 60 "$MILLRACE" --farm -e "error 'boom'"
+t_is 'is all that is said' "$(grep -v '^ ' "$T/err")" 'millrace: (command line):1: boom'
 t_cmd 'a syntax error' 1 ranks 2 -e 'x ='
 t_err 'as well' '\(command line\):1: unexpected symbol'
 t_cmd 'a rank that is killed' 137 ranks 4 -e "$begin if rank == 3 then io.popen 'kill -9 \$PPID':read 'a' end $others"

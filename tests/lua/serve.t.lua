@@ -42,7 +42,7 @@ local function serve(kernels, workers, ahead)
   replace("race", function(list, _, o)
     local racers = {}
     for i, k in ipairs(list) do racers[i] = k.name end
-    log.races[#log.races + 1] = table.concat(racers, " ")
+    log.races[#log.races + 1], log.options = table.concat(racers, " "), o
     if log.meanwhile then log.meanwhile() end
     if log.after then log.after() end
     for _, k in ipairs(list) do if k.breaks then error(k.breaks, 0) end end
@@ -67,7 +67,7 @@ local function serve(kernels, workers, ahead)
     if k.verify then k.verify(o.tiles) end
     return {C = {relative = 1e-3, wrong = k.wrong or 0, chunk = k.chunk or 1e-3}}, o.tiles == 0
   end)
-  return require "millrace.serve"({}, nil, {limit = 5, ahead = ahead}), log, function(seconds) now = now + seconds end
+  return require "millrace.serve"({}, nil, {limit = 3, seed = 7, ahead = ahead}), log, function(seconds) now = now + seconds end
 end
 
 local function item(id, name) return {id = id, script = name, plan = {name = name}} end
@@ -294,6 +294,7 @@ rows, items = rows_of(server, {"a"})
 local races = #log.races
 is(finals(server, items).results[1].ms, 2, "a finalist alone gets the time of long samples, too")
 is(#log.races - races, 1, "  of one race")
+is(log.options.seed .. " " .. log.options.limit, "7 3", "  by the options of the search")
 
 server = serve{a = {ms = 1}, b = {ms = 0.98, longest = 1}, c = {ms = 0.99, longest = 0.97}, d = {ms = 0.99, longest = 0.5}, e = {ms = 1.01, longest = 0.1}}
 rows, items = rows_of(server, {"a", "b", "c", "d", "e"})
