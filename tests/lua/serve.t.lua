@@ -20,7 +20,7 @@ local function serve(kernels, workers, ahead)
   replace("attached", function() return {name = "Fake"} end)
   replace("compile_state", function() return workers or 8 end)
   replace("compile_wait", function() end)
-  replace("compile_end_idle", function() end)
+  replace("compile_end_idle", function() log.ended = true end)
   replace("clock", function() return now end)
   replace("adds", function() return false end)
   replace("verify_begin", function(_, o)
@@ -58,6 +58,7 @@ local function serve(kernels, workers, ahead)
   end)
   replace("run", function(k) if k.fault then error(k.fault, 0) end end)
   replace("verify", function(k, other, o)
+    log.limit = o.limit
     log[#log + 1] = other and k.name .. " with " .. other.name or k.name .. (o.tiles > 0 and " by a sample" or " completely")
     if other then
       if k.together then error(k.together, 0) end
@@ -92,8 +93,9 @@ do
   rows_of(server, {"a", "b"})
   is(log.begun, "128 0 ", "  and what compares all outputs behind the first kernel, each once")
   server:end_idle()
-  is(log.under_way, 0, "  and nothing is under way at the end")
+  ok(log.under_way == 0 and log.ended, "  and nothing is under way at the end")
 end
+is(serve({}, 1).capacity .. " " .. serve({}, 5).capacity, "2 5", "a server has as many items as compilers, or two")
 
 -- Programs with additions have a reference for each shape of tiles.
 do
@@ -103,7 +105,8 @@ do
   for _, k in pairs(kernels) do k.plan = {graph = {tile = k.tile}} end
   local server = serve(kernels)
   replace("adds", function() return true end)
-  replace("reference_allowing", function(_, _, o)
+  replace("reference_allowing", function(bound, inputs, o)
+    assert(bound and not inputs and o.seed == 7)
     references[#references + 1] = ("m=%s n=%s"):format(o.tile.m, o.tile.n)
     return o.tile.n and "wrong" or "right"
   end)
@@ -127,6 +130,9 @@ is(rows.fast.ms, nil, "  and has no time")
 is(rows.slow.status, "ok", "the next one is measured")
 is(rows.slow.relative, 1e-3, "  and compared")
 is(table.concat(log, ", "), "fast by a sample, slow by a sample", "  once each")
+
+server = serve{fast = {ms = 1, verify = "serve.lua:7: out of memory"}}
+is(rows_of(server, {"fast"}).fast.why, "its outputs cannot be compared: out of memory", "  without the place in this program")
 
 server = serve{fast = {ms = 1, verify = "lost", fault = "it touched memory"}, slow = {ms = 2}}
 is(rows_of(server, {"fast", "slow"}).fast.why, "it touched memory", "if it faults alone, that is the reason")
@@ -152,6 +158,7 @@ server, log = serve{first = {ms = 2}, second = {ms = 1, together = "out of memor
 rows = rows_of(server, {"first"})
 is(server:measure({item(2, "second")}, item(1, "first"))[2].status, "ok", "what cannot be compared with another kernel")
 is(log[#log], "second completely", "  is compared with the reference")
+is(log.limit, 180, "  which may take 60 times as long as a kernel")
 
 ---- the end ------------------------------------------------------------------------------------------------------------
 
@@ -185,8 +192,14 @@ rows = server:measure({exact}, items[1])
 is(rows[2].status, "ok", "a kernel that does not agree with the right one is right by all of the reference")
 rows = server:measure({off}, exact)
 is(log[#log], "off completely", "the next one may differ from it by its own error, not by that of another one")
-is(rows[3].status, "wrong", "  and so a wrong one is found")
+is(rows[3].status .. tostring(server.kernels[3]), "wrongnil", "  and so a wrong one is found, and nothing is compared with that")
 is(log[#log - 1], "off with exact", "  which was compared with it")
+
+-- Errors of an eightieth of the norm and more tell nothing of an element that is missing.
+server, log = serve{a = {ms = 2, chunk = 0.02}, b = {ms = 1, apart = 0.11}}
+rows, items = rows_of(server, {"a"})
+server:measure({item(2, "b")}, items[1])
+is(table.concat(log, ", "), "a by a sample, b with a, b completely", "a kernel with large errors vouches for no other one")
 
 -- What agrees with a right kernel is not compared with the reference, also not at the end.
 server, log = serve{a = {ms = 2}, b = {ms = 1}, wrong = {ms = 0.5, apart = 1, wrong = 9}}
@@ -195,6 +208,7 @@ items[2], items[3] = item(2, "b"), item(3, "wrong")
 server:measure({items[2]}, items[1])
 is(server:measure({items[3]}, items[2])[3].status, "wrong", "one that does not agree is wrong by all of the reference")
 finals(server, {items[2], items[1]})
+finals(server, {items[1]})
 is(table.concat(log, ", "), "a by a sample, b with a, wrong with a, wrong completely", "  and no other one needs that")
 
 -- What agreed with a kernel is not right for good if another right one does not agree with that.
@@ -301,6 +315,10 @@ rows, items = rows_of(server, {"a", "b", "c", "d", "e"})
 final = finals(server, items)
 local order = {}
 for i = 1, 5 do order[i] = ("%.4f"):format(final.results[i].ratio) end
+for i = 1, 5 do
+  local x = final.results[i]
+  ok(x.low == x.ratio and x.high == x.ratio, "what bounds a ratio is by the same times")
+end
 is(table.concat(order, " "), "1.0000 0.9800 0.9506 0.4900 1.0100", "the fastest three of the finalists are raced for longer, the others not")
 
 server = serve{a = {ms = 0.98, longest = 0.98, wrong = 1, apart = 1}, b = {ms = 0.985, longest = 1.01}, c = {ms = 0.99, longest = 0.985, wrong = 1, apart = 1}, d = {ms = 1.003, wrong = 1, apart = 1}, e = {ms = 1.02}}
@@ -352,6 +370,9 @@ is(server:begin(x):poll().status, "ok", "  unless it is measured in any case")
 server:begin(item(3, "a")):drop()
 ok(spilled.dropped and #server.handles == 0, "what is dropped is not compiled")
 
+server:begin{id = 0, finalists = {}}:drop()
+is(#server.handles, 0, "  also a last race")
+
 -- A kernel that was compiled ahead.
 local jobs, kernels = {}, {a = {ms = 1}}
 server, log = serve(kernels, 8, jobs)
@@ -365,6 +386,8 @@ is(server:measure_early(item(1, "a")), nil, "  nor what is still compiled")
 kernels.a.slow = nil
 is(server:measure_early(item(1, "a")).status, "ok", "  else it is")
 is(kernels.a.begun .. " " .. #server.handles, "1 0", "  and is not compiled again")
+server = serve(kernels, 8, {a = core.compile_begin{name = "a"}})
+is(server:measure_early(item(1, "a")), nil, "where nothing is compiled that compares its outputs, nothing is measured ahead")
 
 for name, f in pairs(real) do core[name] = f end
 tap.done_testing()
