@@ -148,8 +148,20 @@ is(chosen{1.0, false, 1.01}, "1 3;", "a rank without one offers nothing")
 is(chosen{true}, "1;", "a single device is not compared")
 ok(chosen{1.0, true, 1.0}:find "^1 3;2 the product by which devices are compared fails there", "one on which the product fails is left out")
 is(chosen{1.0, {1.0, "H100"}, 1.0}, "1 3;2 it is a H100, driver 1, most are a H200, driver 1", "one of another kind is left out")
+ok(chosen{{1.0, "H100"}, 1.0, 1.0}:find "^2 3;1 it is a H100", "  also if it is the first")
 is(chosen{1.0, {0.5, "H100"}}, "1;2 it is a H100, driver 1, most are a H200, driver 1", "  and its time does not count")
 is(chosen{false, false}, ";", "no device")
+do
+  local devices, said = require "millrace.farm_devices", 0
+  local function unfit(rank) return {host = "h" .. rank, offer = {name = "H200", driver = "1", fails = "it faults"}} end
+  local found, why = devices.choose({unfit(1), unfit(2)}, function() said = said + 1 end)
+  ok(not found and said == 2 and why:find "^no rank measures, for the reasons above", "where no device is fit to measure, that is an error", why)
+  local without = {{host = "a"}, {host = "b", why = "no driver"}, {host = "c", why = "another GPU"}}
+  is(devices.without(without), "rank 2 on b: no driver", "where there is no device, the first rank that knows says why")
+  without[1].offer = {}
+  is(devices.without(without), nil, "  but not if another rank has one")
+  is(devices.without{{host = "a"}}, nil, "  nor if none was asked")
+end
 
 -- One rank measures for each board of a host. Ranks are {host, bus, ms of the reference}.
 local function chosen_of_boards(list)

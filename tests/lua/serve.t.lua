@@ -132,7 +132,7 @@ is(rows.slow.relative, 1e-3, "  and compared")
 is(table.concat(log, ", "), "fast by a sample, slow by a sample", "  once each")
 
 server = serve{fast = {ms = 1, verify = "serve.lua:7: out of memory"}}
-is(rows_of(server, {"fast"}).fast.why, "its outputs cannot be compared: out of memory", "  without the place in this program")
+is(rows_of(server, {"fast"}).fast.why, "its outputs cannot be compared: out of memory", "  without the line of this program")
 
 server = serve{fast = {ms = 1, verify = "lost", fault = "it touched memory"}, slow = {ms = 2}}
 is(rows_of(server, {"fast", "slow"}).fast.why, "it touched memory", "if it faults alone, that is the reason")
