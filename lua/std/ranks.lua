@@ -228,11 +228,11 @@ end
 
 ---- handing out tasks ----------------------------------------------------------------------------------
 
--- State of a map on rank 0: tasks that are waiting, from the first on; how often each has failed, and the rank that had it last; ranks that
+-- State of a map on rank 0: tasks that are waiting, from the first on; how often each has failed, its suspect result, and the rank that had it last; ranks that
 -- wait for a task, what others do, and when each was heard last; how many ranks are not ready, and how many do tasks and are not lost.
 local function new_state(r, names)
   local now = r.clock()
-  local s = {waiting = {}, first = 1, failures = {}, last = {}, results = {}, done = 0, idle = {}, doing = {}, heard = {}, offers = {},
+  local s = {waiting = {}, first = 1, failures = {}, suspect = {}, last = {}, results = {}, done = 0, idle = {}, doing = {}, heard = {}, offers = {},
     names = core.hash(table.concat(names, "\n")), missing = 0, workers = 0, looked = now, with = {}}
   for i in ipairs(names) do s.waiting[i], s.failures[i] = i, 0 end
   for rank = 1, r.size - 1 do
@@ -269,16 +269,19 @@ local function hand_out(r, s)
   end
 end
 
--- What a try of a task gave. The first result counts.
+-- What a try of a task gave. The first result counts; a suspect one only if there is no better one.
 local function conclude(s, task, rank, x, o)
   if s.results[task] then return end
-  if not x.good then
+  local suspect = x.good and o.suspects and s.workers > 1 and o.suspects(x.value)
+  if not x.good or suspect then
     s.failures[task] = s.failures[task] + 1
     if s.failures[task] < TRIES then
+      s.suspect[task] = suspect and x or nil
       table.insert(s.waiting, task)
       if o.report then o.report(task, rank, x, "again") end
       return
     end
+    x = not x.good and s.suspect[task] or x
   end
   s.results[task], s.done = x, s.done + 1
   if o.report then o.report(task, rank, x, s.done) end
@@ -396,13 +399,14 @@ local function coordinate_or_fail(r, names, o)
   error(results, 0)
 end
 
--- r:map(names, run[, {offer=, compilers=, choose=, between=, report=, watch=, silence=}]) -> results, a list of {good=true, value=} and
+-- r:map(names, run[, {offer=, compilers=, choose=, between=, suspects=, report=, watch=, silence=}]) -> results, a list of {good=true, value=} and
 -- {good=false, why=}, on all ranks
 --
 -- names: what each task is called; the same on all ranks. run(i, with) does task i and returns a plain value. A task that fails is done again
 -- once, on another rank if there is one. offer(): what a rank has, which rank 0 knows before it hands out tasks; nil and why not: nothing. choose(offers): which ranks
 -- get tasks, {[rank]=true}, by what they offer, {host=, offer=, why=, compilers=} by rank, the last what compilers() returns there; and what each of
 -- these is sent with a task, {[rank]=with}, unless nil. between(), on ranks that wait for a task: called before each wait for a message, returns for how many seconds (nil: WAIT).
+-- suspects(value): true: another rank, if there is one, should do the task as well, as the fault may be that of this one.
 -- In one process Ctrl-C ends the map: tasks that are left have failed then, as interrupted.
 -- report(task, rank, result, n), on rank 0: a result, the n-th; n "again": of a task that is done once more. watch(state), there: now and
 -- then, with the offers and the tasks that ranks do, {offers=, doing=, with=}, by rank.

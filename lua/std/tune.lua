@@ -210,6 +210,8 @@ local function tune(list, given)
       return chosen, helpers.assign(offers, chosen)
     end,
     between = between,
+    -- A GPU that fails while the others work would otherwise take row after row, and soon have all of them.
+    suspects = function(value) return value.script and not value.ms and value.measured > 0 end,
     report = function(task, rank, x, n)
       report(name_of_task(task), #tasks, rank, x, n)
       if n ~= "again" then progress:count(rank, "rows") end

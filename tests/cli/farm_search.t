@@ -35,8 +35,13 @@ all have it"
 t_cmd 'measured in one process' 0 "$MILLRACE" "$T/search.lua" '{trials=12, measure=true}'
 cp "$T/out" "$T/one"
 t_is '  each once' "$(count search)" 12
-"$MILLRACE" -e 'for _, row in ipairs(mr.store:list{kind = "search"}) do
-	io.write(row:plan():compile{target = "cuda"}.smem, "=fault ") end' >"$T/faults"
+# By their shared memory; not that of the product by which devices are compared.
+"$MILLRACE" -e 'local r = mr.search(mr.examples.gemm{m = 2048, n = 2048, k = 2048}, "h200", {trials = 40, measure = false})
+	local other = r.plan:compile{target = "cuda"}.smem
+	for _, row in ipairs(mr.store:list{kind = "search"}) do
+		local smem = row:plan():compile{target = "cuda"}.smem
+		if smem ~= other then io.write(smem, "=fault ") end
+	end' >"$T/faults"
 rm -f "$T"/store.db*
 for n in 2 4; do
 	t_cmd "measured by ranks, $n in all" 0 $mpi -n $n "$MILLRACE" --farm "$T/search.lua" '{trials=12, measure=true}'
@@ -56,6 +61,7 @@ exec "$@"
 E2
 chmod +x "$T/rank"
 FAULTS=$(<"$T/faults") t_cmd 'a rank whose kernels fault' 0 $mpi -n 3 "$T/rank" "$MILLRACE" --farm "$T/search.lua" '{trials=12, measure=true}'
+t_is '  measures' "$(grep 'measures nothing:' "$T/err")" ''
 t_is '  loses no candidate' "$(count search)" 12
 t_is '  which another rank measures' "$(count search failed)" 0
 rm -f "$T"/store.db*
@@ -70,6 +76,17 @@ echo 'mr.tune({{mr.examples.gemm, m = 512, n = 512, k = 256}}, {device = "h200",
 rm -f "$T"/store.db*
 FAULTS=$(<"$T/wrongs") t_cmd '  and of a row' 0 $mpi -n 2 "$T/rank" "$MILLRACE" --farm "$T/row.lua"
 t_err '  as well' "^millrace: a plan that was measured by rank 1 on $(uname -n) gives a wrong result"
+
+# A row of which all plans fail on one rank is done by another one.
+rm -f "$T"/store.db*
+echo 'mr.tune({{mr.examples.rmsnorm, m = 64, n = 512}}, {device = "h200", trials = 3, measure = true})' >"$T/row.lua"
+t_cmd 'a row' 0 "$MILLRACE" "$T/row.lua"
+"$MILLRACE" -e 'for _, row in ipairs(mr.store:list{kind = "search"}) do
+	io.write(row:plan():compile{target = "cuda"}.smem, "=fault ") end' >"$T/row_faults"
+rm -f "$T"/store.db*
+FAULTS=$(<"$T/row_faults") t_cmd '  on a rank whose kernels fault' 0 $mpi -n 3 "$T/rank" "$MILLRACE" --farm "$T/row.lua"
+t_err '  is tried again' '^once more: rmsnorm .*, predicted; no time was measured: of 3 plans tried on the device the first fails: .*, rank 1$'
+t_err '  and measured by another one' '^1 of 1: rmsnorm m=64 n=512 on h200: [0-9.]+ ms, rank 2$'
 rm -f "$T"/store.db*
 
 FAKE_CUDA_NAME='NVIDIA A100' t_cmd 'no rank has the device' 1 $mpi -n 2 "$MILLRACE" --farm "$T/search.lua" '{measure=true, fresh=true}'

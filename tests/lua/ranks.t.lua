@@ -112,6 +112,30 @@ end)
 is(all_of(values, 3), "1 2 3 4 5", "large results come")
 ok(#sizes == 2 and sizes[1] > 1200000 and sizes[2] > 800000, "  in parts", table.unpack(sizes))
 
+-- Suspect results: of rank 1, whatever it does, and of task 3 on all; task 4 fails on others.
+local again = {}
+for _, size in ipairs{4, 2} do
+  values = play(size, 7, function(farm)
+    local r = new_ranks(farm)
+    return text_of(r:map(names(5), function(i)
+      if i == 4 and r.rank > 1 then error("no", 0) end
+      return (r.rank == 1 or i == 3) and "?" or i
+    end, {suspects = function(value) return value == "?" end,
+      report = function(task, _, _, n) if n == "again" then again[#again + 1] = task end end}))
+  end)
+  local all = all_of(values, size)
+  if size == 4 then
+    ok(all == "1 2 ? (no) 5" or all == "1 2 ? ? 5", "a suspect result is tried on another rank, and counts if there is no better one: " .. all)
+  else
+    ok(all == "? ? ? ? ?", "  and where there is no other rank", all)
+  end
+end
+local tried = {}
+for _, task in ipairs(again) do tried[task] = (tried[task] or 0) + 1 end
+local once = tried[3] == 1
+for _, n in pairs(tried) do once = once and n == 1 end
+ok(once, "  once")
+
 -- Which ranks get tasks.
 local by = {}
 values = play(4, 9, function(farm)
