@@ -1,15 +1,17 @@
 #!/bin/bash
 # farm_tune.sh - twenty rows of mr.tune on 1, 2, 4, ... GPUs of this machine, one rank each, and once more with a rank killed.
 #
-#   MILLRACE=build/millrace tests/perf/farm_tune.sh [FOLDER]
+#   MILLRACE=build/millrace tests/perf/farm_tune.sh [FOLDER [PART...]]
 #
 # Needs mpirun and an idle machine with GPUs. Each run has a store and a cache of its own in FOLDER (a new one). Prints a line for each
 # number of GPUs; compares the plans of each run with those of one GPU by races; and tells what the run whose rank was killed in the
-# middle measured before and after. OPTIONS are those of tune, like trials=16; MPI more options of mpirun.
+# middle measured before and after. PART is a number of GPUs, or killed, after the part 1 in the same FOLDER: 1, 2, 4, ... and killed, unless
+# given. OPTIONS are those of tune, like trials=16; MPI more options of mpirun.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 : "${MILLRACE:=$here/../../build/millrace}"
 folder=${1:-$(mktemp -d)}
+[ $# = 0 ] || shift
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 unset CUDA_VISIBLE_DEVICES
 mpi="mpirun --oversubscribe --bind-to none ${MPI-}"
@@ -31,20 +33,36 @@ measured() { # NAME
 		print(("%d rows measured, %d twice"):format(#list, twice))'
 }
 
-for ((n = 1; n <= most; n *= 2)); do
-	tune "$n" "$n" || { cat "$folder/$n.err"; exit 1; }
-	grep -h 'measures nothing' "$folder/$n.err"
-	tail -n $((n + 1)) "$folder/$n.err"
-	((n == 1)) || MILLRACE_STORE=none "$MILLRACE" "$here/farm_tune.lua" compare "$folder/1.json" "$folder/$n.json"
-done
+compare() { # NAME
+	MILLRACE_STORE=none "$MILLRACE" "$here/farm_tune.lua" compare "$folder/1.json" "$folder/$1.json"
+}
 
-# Kill the last rank when half of the rows are done.
-((n /= 2))
-tune killed "$n" &
-while ! grep -q '^10 of 20' "$folder/killed.err" 2>/dev/null && kill -0 $! 2>/dev/null; do sleep 0.2; done
-kill -9 "$(pgrep -P "$(pgrep -P $! -x mpirun)" | tail -n 1)"
-wait $!
-echo "a rank was killed, exit status $?: $(measured killed)"
-tune killed "$n" || { cat "$folder/killed.err"; exit 1; }
-echo "after the same command again: $(measured killed)"
-MILLRACE_STORE=none "$MILLRACE" "$here/farm_tune.lua" compare "$folder/1.json" "$folder/killed.json" | tail -1
+tune_on() { # GPUS
+	tune "$1" "$1" || { cat "$folder/$1.err"; exit 1; }
+	grep -h 'measures nothing' "$folder/$1.err"
+	tail -n $(($1 + 1)) "$folder/$1.err"
+	(($1 == 1)) || compare "$1"
+}
+
+# Kill the last rank when half of the rows are done, and give the same command again.
+tune_killed() { # GPUS
+	tune killed "$1" &
+	while ! grep -q '^10 of 20' "$folder/killed.err" 2>/dev/null && kill -0 $! 2>/dev/null; do sleep 0.2; done
+	kill -9 "$(pgrep -P "$(pgrep -P $! -x mpirun)" | tail -n 1)"
+	wait $!
+	echo "a rank was killed, exit status $?: $(measured killed)"
+	tune killed "$1" || { cat "$folder/killed.err"; exit 1; }
+	echo "after the same command again: $(measured killed)"
+	compare killed | tail -1
+}
+
+if (($# == 0)); then
+	for ((n = 1; n <= most; n *= 2)); do set -- "$@" "$n"; done
+	set -- "$@" killed
+fi
+for part; do
+	case $part in
+	killed) tune_killed "$most" ;;
+	*) tune_on "$part" ;;
+	esac
+done
