@@ -335,6 +335,17 @@ do
   is(x.logged(), "2 compile k41, 3 compile k51", "  and counts no more")
 end
 
+-- Of two workers one compiles, as the rank also measures.
+for waiting, want in pairs{[1] = "2 compile b1", [0] = ""} do
+  local x = asker({{rank = 2, workers = 1}}, 2, 1)
+  local _ <close> = x.use
+  x.begin("a"):done()
+  x.logged()
+  core.compile_state = function() return 2, 0, waiting end
+  x.begin("b"):done()
+  is(x.logged(), want, ("with one text at the helper and %d that waits here"):format(waiting))
+end
+
 -- Three answers in a row that are none.
 do
   local x = asker{{rank = 2, workers = 1}}

@@ -150,6 +150,12 @@ end)
 is(by.offers, "offer 1; offer 2; offer 3 on host0", "what ranks offer")
 ok(by[2] and not by[1] and not by[3], "  chooses who does tasks")
 
+values = play(3, 1, function(farm)
+  local r = new_ranks(farm)
+  return tostring(select(2, pcall(r.map, r, names(2), function() end, {choose = function() return {} end})))
+end)
+ok(all_of(values, 3) == values[1] and values[1]:find "farm: there is no rank that does tasks$", "where no rank does tasks, that is an error on all of them", all_of(values, 3))
+
 -- Which devices measure: those that are alike.
 local choose_devices = require("millrace.farm_devices").choose
 local function chosen(list)
@@ -449,4 +455,15 @@ values = play(3, 7, function(farm)
   return text .. " " .. m.kind
 end)
 is(values[1], "123 end begin", "messages of rank 0 stay there for next, up to the end of the map")
+
+do
+  local waits, inbox = {}, {'{"kind":"a","map":0}', '{"kind":"b","map":0}'}
+  local function none() end
+  local r = new_ranks{rank = function() return 1 end, size = function() return 2 end, host = none, closed_rank = none, receive = function(_, seconds)
+    waits[#waits + 1] = seconds
+    return table.remove(inbox, 1), 0
+  end}
+  r:poll(0.25)
+  is(table.concat(waits, " ") .. " " .. #r.deferred, "0.25 0 0 2", "a look at messages waits for the first alone")
+end
 tap.done_testing()
