@@ -521,9 +521,14 @@ local function answer(plan, counts, ended, why_ended, fields)
   return r
 end
 
--- The result of an earlier search for the same, from the store.
+-- The most trials: of plans that are measured where there is a device, or else simulated.
+local function most_trials(o, found)
+  return math.tointeger(math.min(number(o, "trials", found and MEASURED or SIMULATED), 2^53) // 1)
+end
+
+-- The result of an earlier search for the same, from the store. Who gives seconds= does not ask for a number of trials.
 local function remembered(bound, device, found, o)
-  local plan, row = trials.remembered(bound, device, found, o)
+  local plan, row = trials.remembered(bound, device, found, o.seconds and 0 or most_trials(o, found), o)
   if not plan then return nil end
   -- A plan that is not legal any more, or cannot be simulated, is no answer: the search finds another one.
   local good, r = core.try(answer, plan, {bound_seconds = row.bound or 0, trials = 0, shapes = 0, pruned = 0}, "remembered", nil,
@@ -554,7 +559,7 @@ end
 
 -- Search, then measure. watch: shows the progress. servers: those of other ranks, which measure instead of this process.
 local function search(bound, device, found, o, watch, servers)
-  local most = math.tointeger(math.min(number(o, "trials", found and MEASURED or SIMULATED), 2^53) // 1)
+  local most = most_trials(o, found)
   -- Where plans are measured, trials counts these.
   local budget = {trials = found and math.maxinteger or most, ends = core.clock() + number(o, "seconds", 60), measured = found ~= nil}
   local function make(s, trial) return rebuild(bound, device, s:plan(trial)) end

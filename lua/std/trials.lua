@@ -52,10 +52,27 @@ local function kind_of_answers(o)
   return KIND .. (o.dynamic == false and "ed static" or "ed") .. (o.ready and " ready " .. table.concat(o.ready, ",") or "")
 end
 
--- The plan and the row that an earlier search for the same ended with.
-function trials.remembered(bound, device, found, o)
-  local row = store.is_there() and mr.store:best(bound, device, {kind = kind_of_answers(o), version = mr.version})
-  if row and row.ms and row.driver == found.driver then
+-- Part of the message of an answer whose search ended by a limit of trials or seconds.
+local LIMITED <const> = "no more than %d plans were measured"
+
+-- How many plans the search of an answer could measure at most; math.huge: it ended by itself.
+local function limit_of(row)
+  return math.tointeger((row.message or ""):match(LIMITED:gsub("%%d", "(%%d+)"))) or math.huge
+end
+
+-- Has a search ended by itself, or measured as many plans as are wanted?
+local function is_thorough(bound, device, driver, kind, wanted)
+  for _, row in ipairs(mr.store:list{program = bound, device = device.name, kind = kind, version = mr.version}) do
+    if row.driver == driver and limit_of(row) >= wanted then return true end
+  end
+  return false
+end
+
+-- The plan and the row that an earlier search for the same ended with, unless it could only measure fewer plans than are wanted now.
+function trials.remembered(bound, device, found, wanted, o)
+  local kind = kind_of_answers(o)
+  local row = store.is_there() and mr.store:best(bound, device, {kind = kind, version = mr.version})
+  if row and row.ms and row.driver == found.driver and is_thorough(bound, device, found.driver, kind, wanted) then
     local good, plan = core.try(function() return row:plan(bound) end)
     if good then return plan, row end
   end
@@ -74,14 +91,21 @@ local function scored(row) return {ms = row.score or row.ms, min = row.min, max 
 -- The times of the row of an answer: {ms=, min=, max=}, of the last race if there was one.
 function trials.times(row) return row.final or scored(row) end
 
--- times: nil, or those to keep instead of the score and its row's.
-local function keep(row, kind, driver, seed, bound, times)
+-- times, message: nil, or those to keep instead of the score, its row's and the row's reason.
+local function keep(row, kind, driver, seed, bound, times, message)
   local plan = row.plan
   if not plan then return end
   times = times or scored(row)
-  mr.store:put{plan = plan, kind = kind, status = status_words[row.status] or row.status, message = row.why,
+  mr.store:put{plan = plan, kind = kind, status = status_words[row.status] or row.status, message = message or row.why,
     predicted = row.predicted, ms = times.ms, min = times.min, max = times.max, error = row.relative,
     correct = is_correct(row), driver = driver, seed = seed, bound = bound}
+end
+
+-- The message of the answer of a search that ended: what is to be known of its best row, and the limit that ended it; nil: nothing.
+local function message_of(r, most)
+  local limit = r.ended == "trials" and most or r.ended == "seconds" and #r.results
+  if not limit then return nil end
+  return (r.best.why and r.best.why .. "; " or "") .. LIMITED:format(limit)
 end
 
 -- Keep a row that was measured before the search had come to its end, so that its bound is not known yet.
@@ -206,7 +230,9 @@ function trials.run(search, bound, device, found, o)
     put = function(row) keep(row, KIND, found.driver, seed, o.bound) end,
     more = refiner(search, added, bound, device, o),
   })
-  if r.best and r.ended ~= "interrupted" then keep(r.best, kind_of_answers(o), found.driver, seed, o.bound, trials.times(r.best)) end
+  if r.best and r.ended ~= "interrupted" then
+    keep(r.best, kind_of_answers(o), found.driver, seed, o.bound, trials.times(r.best), message_of(r, o.trials))
+  end
   return r
 end
 

@@ -24,7 +24,11 @@ t_is '  and kept' "$(rows search 'm=256 n=128 k=128')" 4
 t_is '  the best of them as the answer' "$(rows searched 'm=256 n=128 k=128')" 1
 t_cmd 'the same again' 0 "$MILLRACE" "$T/find.lua" 256 '{trials=4}'
 t_out '  is remembered' <<<'remembered, measured, 1 rows'
-t_cmd 'unless it is to be fresh' 0 "$MILLRACE" "$T/find.lua" 256 '{trials=2, fresh=true}'
+t_cmd '  also with fewer trials' 0 "$MILLRACE" "$T/find.lua" 256 '{trials=3}'
+t_out '  it is' <<<'remembered, measured, 1 rows'
+t_cmd 'unless it may measure more' 0 "$MILLRACE" "$T/find.lua" 256 '{trials=5}'
+t_like '  then it does' "$(<"$T/out")" '^(trials|sure|done), measured, [5-9] rows$'
+t_cmd 'or is to be fresh' 0 "$MILLRACE" "$T/find.lua" 256 '{trials=2, fresh=true}'
 t_is '  then it measures' "$(sort "$T/out")" "$(printf '%d ok\n' 1 2)
 trials, measured, 2 rows"
 t_cmd 'on the model alone' 0 "$MILLRACE" "$T/find.lua" 256 '{measure=false}'

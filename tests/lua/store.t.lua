@@ -223,11 +223,21 @@ is(#mr.store, before, "and the store can be used")
 do
   local trials = require "millrace.trials"
   local searched = gemm(1024, 1024, 256)
-  local function keep(kind, ms) mr.store:put{plan = plan_for(searched), kind = kind, ms = ms, driver = "d"} end
-  local function found(dynamic)
-    local _, row = trials.remembered(searched, mr.device "h200", {driver = "d"}, {dynamic = dynamic})
+  local function keep(kind, ms, message, driver)
+    mr.store:put{plan = plan_for(searched), kind = kind, ms = ms, message = message, driver = driver or "d"}
+  end
+  local function found(dynamic, wanted)
+    local _, row = trials.remembered(searched, mr.device "h200", {driver = "d"}, wanted or 32, {dynamic = dynamic})
     return row and row.ms
   end
+  keep("searched", 4, "no more than 8 plans were measured")
+  keep("searched", 3, "its outputs were compared by a sample alone: x; no more than 3 plans were measured")
+  is(found(nil), nil, "a search does not end with what one found that measured fewer plans than it may")
+  is(found(nil, 9), nil, "  by one")
+  is(found(nil, 8), 3, "  but with the best that any found, if one of them measured as many")
+  keep("searched", 5, nil, "other driver")
+  is(found(nil, 9), nil, "  with the same driver")
+  mr.store:prune{kind = "searched"}
   keep("searched static", 1)
   is(found(nil), nil, "a search does not end with what one with dynamic=false found")
   keep("searched", 2)
