@@ -269,10 +269,17 @@ local function hand_out(r, s)
   end
 end
 
+local function finish(s, task, rank, x, o)
+  s.results[task], s.done = x, s.done + 1
+  if o.report then o.report(task, rank, x, s.done) end
+end
+
+local function is_suspect(s, x, o) return x.good and o.suspects and s.workers > 1 and o.suspects(x.value) end
+
 -- What a try of a task gave. The first result counts; a suspect one only if there is no better one.
 local function conclude(s, task, rank, x, o)
   if s.results[task] then return end
-  local suspect = x.good and o.suspects and s.workers > 1 and o.suspects(x.value)
+  local suspect = is_suspect(s, x, o)
   if not x.good or suspect then
     s.failures[task] = s.failures[task] + 1
     if s.failures[task] < TRIES then
@@ -283,8 +290,12 @@ local function conclude(s, task, rank, x, o)
     end
     x = not x.good and s.suspect[task] or x
   end
-  s.results[task], s.done = x, s.done + 1
-  if o.report then o.report(task, rank, x, s.done) end
+  finish(s, task, rank, x, o)
+end
+
+-- What a rank gave that was lost: that has been a failure of the task already, and another rank may be about to give a better result.
+local function conclude_late(s, task, rank, x, o)
+  if is_suspect(s, x, o) then s.suspect[task] = x elseif x.good then conclude(s, task, rank, x, o) end
 end
 
 local function count_result(r, s, m, from, o)
@@ -292,9 +303,9 @@ local function count_result(r, s, m, from, o)
   if not m.task or s.doing[from] ~= m.task then core.raise(("farm: rank %d answers for a task that it was not given"):format(from)) end
   s.doing[from] = nil
   table.insert(s.idle, from)
-  local late = r.lost[from]
-  if late then r.lost[from], s.workers = nil, s.workers + 1 end
-  if m.result.good or not late then conclude(s, m.task, from, m.result, o) end      -- a late one has failed already
+  if not r.lost[from] then return conclude(s, m.task, from, m.result, o) end
+  r.lost[from], s.workers = nil, s.workers + 1
+  conclude_late(s, m.task, from, m.result, o)
 end
 
 local function welcome(r, s, m, from)
@@ -304,6 +315,28 @@ local function welcome(r, s, m, from)
   end
   if r.lost[from] then r.lost[from] = nil else s.missing = s.missing - 1 end
   s.offers[from] = {host = m.host, offer = m.offer, why = m.why, compilers = m.compilers}
+end
+
+-- The ranks that are lost, as a text, or nil; and how many these are.
+local function lost_list(r)
+  local list = {}
+  for rank = 1, r.size - 1 do list[#list + 1] = r.lost[rank] end
+  return list[1] and table.concat(list, ", "), #list
+end
+
+-- If all ranks that did tasks are lost, and have been silent for twice as long as that takes, nobody will take those that are waiting: they
+-- have failed, as the map would never end.
+local function give_up(r, s, now, limit, o)
+  if not s.begun or s.workers > 0 then return end
+  for rank in pairs(s.doing) do
+    if now - s.heard[rank] <= 2 * limit then return end
+  end
+  local why = ("no rank is left that does tasks: nothing has come from %s"):format(lost_list(r))
+  for k = s.first, #s.waiting do
+    local task = s.waiting[k]
+    if not s.results[task] then finish(s, task, 0, s.suspect[task] or {good = false, why = why}, o) end
+  end
+  s.first = #s.waiting + 1
 end
 
 -- Ranks that are lost, looked for now and then: their tasks go to others, and no rank waits until they are ready.
@@ -325,6 +358,7 @@ local function look_for_lost(r, s, o)
       end
     end
   end
+  give_up(r, s, now, limit, o)
 end
 
 -- All ranks are ready that are not lost: choose who does tasks.
@@ -412,7 +446,7 @@ end
 -- then, with the offers and the tasks that ranks do, {offers=, doing=, with=}, by rank.
 -- silence: seconds, more than a task takes between two messages (3600): a rank that has a task and sends nothing for so long is lost. Its
 -- task has failed there, and it gets no other one until it answers; if that is with the first result of the task, it counts. A task that
--- is lost twice has failed.
+-- is lost twice has failed, as have those that are left once all ranks that do tasks are lost and were silent for twice as long.
 function ranks:map(names, run, o)
   o = o or {}
   self.maps = self.maps + 1
@@ -429,10 +463,8 @@ function ranks:hung()
     from = next(self.lost) and select(2, self.farm:receive(WAIT))
     if from then self.lost[from] = nil end
   until not from
-  local list = {}
-  for rank = 1, self.size - 1 do list[#list + 1] = self.lost[rank] end
-  if #list == 0 then return nil end
-  return ("%s %s: the job ends without %s"):format(table.concat(list, ", "), #list == 1 and "hangs" or "hang", #list == 1 and "it" or "them")
+  local list, n = lost_list(self)
+  return list and ("%s %s: the job ends without %s"):format(list, n == 1 and "hangs" or "hang", n == 1 and "it" or "them")
 end
 
 -- How many processes mpirun or srun started, if this is the first of several; nil: it is not.

@@ -203,4 +203,35 @@ end
 -- All other ranks are lost: those that were are as good as any.
 values, begun, reports = play_lost{size = 2, n = 2, sleep = function() return 150 end}
 is(with_results(values, 2, 2), 2, "one rank that is slower than the limit does all tasks")
+
+-- All ranks that do tasks are lost, and one of them has been heard after 90 s.
+local done_at
+values, begun, reports, by, hung = play_lost{size = 3, n = 4, stop = 5000, wait = 0, sleep = function(rank, i)
+  return i == 1 and rank == 1 and 10 or rank == 2 and i == 2 and 90 or 1e9
+end, report = function(_, now, n) if n ~= "again" then done_at = now end end}
+ok(values[0], "where all ranks that do tasks are lost, rank 0 comes to the end", values[0] and values[0].why)
+is(values[0] and #values[0], 4, "  with a result of each task")
+is(values[0] and values[0][4].why, "no rank is left that does tasks: nothing has come from rank 1 on host0, rank 2 on host0", "  which says why")
+is(values[0] and values[0][1].value .. " " .. values[0][2].value, "1 4", "  those that were done are kept")
+ok(done_at > 290 and done_at < 295, "  after twice the limit since one was heard", done_at)
+values = play_lost{size = 2, n = 2, stop = 5000, sleep = function() return 195 end}
+is(with_results(values, 2, 2), 2, "one that answers before that does all tasks")
+
+-- Rank 1 is lost with a task, which is given to rank 2, and answers meanwhile with a suspect result.
+local function suspect_and(second)
+  local tried = 0
+  local found = sim.play{size = 3, latency = 1e-3, stop = 5000, body = function(farm, rank)
+    return ranks_of(farm):map(names(2), function(i)
+      if i == 2 then farm:sleep(60) return "two" end
+      tried = tried + 1
+      if tried == 1 then farm:sleep(130) return "?" end
+      return second(farm)
+    end, {silence = 100, suspects = function(value) return value == "?" end})
+  end}
+  local x = found[0] and found[0][1] or {why = "no result"}
+  return tried .. " " .. (x.value or x.why)
+end
+is(suspect_and(function(farm) farm:sleep(60) return "good" end), "2 good", "a suspect result that is late is not better than the one on its way")
+is(suspect_and(function(farm) farm:sleep(60) error("no", 0) end), "2 ?", "  but than none")
+is(suspect_and(function(farm) farm:sleep(1e9) end), "2 ?", "  also of a rank that never returns")
 tap.done_testing()
