@@ -198,6 +198,8 @@ local function tune(list, given)
   local found = ranks:map(tasks, function(i, with)
     local helped <close> = helpers.use(ranks, with)
     local r, why = mr.search(bounds[first[i]], device, of_search)
+    -- Ctrl-C of one rank: another one does the row.
+    if r and r.ended == "interrupted" and ranks.rank > 0 then error("interrupted", 0) end
     return r and plain(r) or {why = why}
   end, {
     offer = function()

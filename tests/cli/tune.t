@@ -97,6 +97,25 @@ t_like '  others do not' "$(<"$T/out")" '^true	true	nil$'
 t_like '  and in its line' "$(<"$T/err")" "^[12] of 2: rmsnorm m=64 n=512 .* ms, predicted; $why, rank [12]\$"
 t_like '  as does a search' "$(<"$T/out")" "^$why\$"
 
+# Ctrl-C of one rank, in its first search, which then has the best plan so far.
+cat >"$T/interrupted.lua" <<'E2'
+local core = require "millrace.core"
+local search, pressed = mr.search, core.farm():rank() ~= 1
+mr.search = function(bound, device, o)
+  if pressed or bound.axes.m == 2048 then return search(bound, device, o) end     -- 2048: what devices are compared by
+  pressed = true
+  local r = search(bound, device, {trials = 3, measure = false, show = false})
+  assert(not core.heed(function() io.popen("kill -INT $PPID"):close() while true do end end))
+  r.ended = "interrupted"
+  return r
+end
+dofile((arg[0]:gsub("interrupted", "tune")))
+E2
+rm -f "$T"/store.db*
+t_cmd 'Ctrl-C of one rank' 0 timeout 120 $mpi -n 3 "$MILLRACE" --farm "$T/interrupted.lua" 3
+t_is '  ends no row, as another rank does it' "$(<"$T/out")" "$(lines 3 false)"
+t_like '  which is said' "$(<"$T/err")" '^once more: gemm .*: no plan: interrupted, rank 1$'
+
 # A disk that is full.
 rm -f "$T"/store.db*
 cat >"$T/full.lua" <<'E2'
