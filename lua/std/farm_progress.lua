@@ -5,8 +5,9 @@ local columns = require "millrace.columns"
 local helpers = require "millrace.helpers"
 
 local EVERY <const> = 30                                -- seconds between two tables
-local AWAITED <const> = {host = "", what = "is waited for: has not called mr.tune yet, or still times its GPU"}
-local LOST <const> = {host = "", what = "is not waited for: nothing has come from it"}
+local AWAITED <const> = "is waited for: has not called mr.tune yet, or still times its GPU"
+local LOST <const> = "is not waited for: nothing has come from it"
+local SILENT <const> = "nothing comes from it any more; its row went to another rank"
 
 local progress = {}
 progress.__index = progress
@@ -19,8 +20,22 @@ local function new(name_of, clock, out)
     began = now, due = now + EVERY, counts = {rows = {}, measured = {}}}, progress)
 end
 
+-- The device of a rank that is ready, by what it offers.
+local function device_of(x)
+  if not x then return "" end
+  return x.offer and x.offer.name or "none"
+end
+
+-- What a rank does. helped: for whom ranks compile.
+function progress:what_of(rank, state, helped)
+  local lost, task = state.lost[rank], state.doing[rank]
+  if not state.offers[rank] then return lost and LOST or AWAITED end
+  if lost then return SILENT end
+  return task and self.name_of(task) or helped[rank] and "compiles for " .. helped[rank] or ""
+end
+
 -- The table, of a state of ranks.lua: its ranks' offers, the task that each does, and for whom others compile; of ranks from which nothing
--- has come, that they are waited for. Rates are means since the beginning.
+-- has come, whether they are waited for. Rates are means since the beginning.
 function progress:text(state)
   local minutes = math.max(self.clock() - self.began, 1e-9) / 60
   local cells, ranks = {{"rank", "host", "device", "rows", "measured", "a minute", ""}}, {}
@@ -28,10 +43,9 @@ function progress:text(state)
   table.sort(ranks)
   local helped = helpers.helped(state.with or {})
   for _, rank in ipairs(ranks) do
-    local x, n = state.offers[rank] or (state.begun and LOST or AWAITED), self.counts.measured[rank] or 0
-    local task = state.doing[rank]
-    cells[#cells + 1] = {tostring(rank), x.host, x.offer and x.offer.name or x.what and "" or "none", tostring(self.counts.rows[rank] or 0), tostring(n),
-      ("%.1f"):format(n / minutes), x.what or task and self.name_of(task) or helped[rank] and "compiles for " .. helped[rank] or ""}
+    local x, rows, n = state.offers[rank], self.counts.rows[rank] or 0, self.counts.measured[rank] or 0
+    cells[#cells + 1] = {tostring(rank), x and x.host or "", device_of(x), tostring(rows), tostring(n), ("%.1f"):format(n / minutes),
+      self:what_of(rank, state, helped)}
   end
   return table.concat(columns(cells, function(i) return i == 1 or i > 3 and i < 7 end), "\n") .. "\n"
 end

@@ -12,7 +12,8 @@
 --   task     to a rank: do this one
 --   result   to rank 0: what it gave, or why it failed
 --   ask      to rank 0, within a task: call a function that rank 0 serves;  answer  to that
---   results  to all: some of the results, in their order;  end  to all: those were all
+--   results  to all: some of the results, in their order
+--   end      to all: the results are complete, or why there are none; of a search (remote.lua): its result
 --
 -- A rank from which nothing has come for a long time is lost, as where a driver never returns: its task goes to another rank, and the
 -- first result counts. At the end of the job rank 0 waits for those that have come back, and not for others (hung).
@@ -228,12 +229,29 @@ end
 
 ---- handing out tasks ----------------------------------------------------------------------------------
 
--- State of a map on rank 0: tasks that are waiting, from the first on; how often each has failed, its suspect result, and the rank that had it last; ranks that
--- wait for a task, what others do, and when each was heard last; how many ranks are not ready, and how many do tasks and are not lost.
+-- State of a map on rank 0. Tasks are named by their numbers, and tables with a field for each rank begin with rank 1.
 local function new_state(r, names)
   local now = r.clock()
-  local s = {waiting = {}, first = 1, failures = {}, suspect = {}, last = {}, results = {}, done = 0, idle = {}, doing = {}, heard = {}, offers = {},
-    names = core.hash(table.concat(names, "\n")), missing = 0, workers = 0, looked = now, with = {}}
+  local s = {
+    names = core.hash(table.concat(names, "\n")),       -- what all ranks must call their tasks
+    waiting = {},                                       -- tasks to be handed out, in this order; false where one was taken
+    first = 1,                                          -- in `waiting`: all before it were taken
+    failures = {},                                      -- of each task
+    suspect = {},                                       -- of each task: a suspect result, which counts if there is no better one
+    last = {},                                          -- of each task: the rank that had it last
+    results = {},                                       -- of each task
+    done = 0,                                           -- how many results there are
+    offers = {},                                        -- of ranks that are ready: what they have sent (welcome)
+    missing = 0,                                        -- ranks that are neither ready nor lost
+    begun = false,                                      -- tasks are handed out
+    workers = 0,                                        -- ranks that do tasks and are not lost
+    with = {},                                          -- of each rank that does tasks: what it is sent with each
+    idle = {},                                          -- a list of ranks that wait for a task
+    doing = {},                                         -- of each rank: its task; a lost one keeps it until it answers
+    heard = {},                                         -- of each rank: when something came from it last
+    lost = r.lost,                                      -- of each rank that is lost: its name
+    looked = now,                                       -- when lost ranks were looked for last
+  }
   for i in ipairs(names) do s.waiting[i], s.failures[i] = i, 0 end
   for rank = 1, r.size - 1 do
     s.heard[rank] = now
@@ -433,20 +451,28 @@ local function coordinate_or_fail(r, names, o)
   error(results, 0)
 end
 
--- r:map(names, run[, {offer=, compilers=, choose=, between=, suspects=, report=, watch=, silence=}]) -> results, a list of {good=true, value=} and
--- {good=false, why=}, on all ranks
+-- r:map(names, run[, options]) -> results, a list of {good=true, value=} and {good=false, why=}, on all ranks
 --
 -- names: what each task is called; the same on all ranks. run(i, with) does task i and returns a plain value. A task that fails is done again
--- once, on another rank if there is one. offer(): what a rank has, which rank 0 knows before it hands out tasks; nil and why not: nothing. choose(offers): which ranks
--- get tasks, {[rank]=true}, by what they offer, {host=, offer=, why=, compilers=} by rank, the last what compilers() returns there; and what each of
--- these is sent with a task, {[rank]=with}, unless nil. between(), on ranks that wait for a task: called before each wait for a message, returns for how many seconds (nil: WAIT).
--- suspects(value): true: another rank, if there is one, should do the task as well, as the fault may be that of this one.
--- In one process Ctrl-C ends the map: tasks that are left have failed then, as interrupted.
--- report(task, rank, result, n), on rank 0: a result, the n-th; n "again": of a task that is done once more. watch(state), there: now and
--- then, with the offers and the tasks that ranks do, {offers=, doing=, with=}, by rank.
--- silence: seconds, more than a task takes between two messages (3600): a rank that has a task and sends nothing for so long is lost. Its
--- task has failed there, and it gets no other one until it answers; if that is with the first result of the task, it counts. A task that
--- is lost twice has failed, as have those that are left once all ranks that do tasks are lost and were silent for twice as long.
+-- once, on another rank if there is one. In one process Ctrl-C ends the map: tasks that are left have failed then, as interrupted. Options of
+-- ranks other than 0:
+--
+--   offer()      what the rank has, which rank 0 knows before it hands out tasks; nil and why not: nothing
+--   compilers()  which compilers it has, for `choose`
+--   between()    while the rank waits for a task, before each wait for a message: for how many seconds (nil: WAIT)
+--
+-- Options of rank 0:
+--
+--   choose(offers)  by what ranks offer, {host=, offer=, why=, compilers=} by rank: which get tasks, {[rank]=true}; and what each of these is
+--                   sent with a task, {[rank]=with}, or nil
+--   suspects(value) true: another rank, if there is one, should do the task as well, as the fault may be that of this one
+--   report(task, rank, result, n)  a result, the n-th; n "again": of a task that is done once more; rank 0: of a task that none has
+--   watch(state)    now and then: what ranks do, as in new_state: offers, doing, with, heard, begun, lost
+--   silence         seconds, more than a task takes between two messages (3600)
+--
+-- A rank that has a task, or is not ready, and sends nothing for so long as `silence` is lost. Its task has failed there, and it gets no other
+-- one until it answers; if that is with the first result of the task, it counts. A task that is lost twice has failed, as have those that are
+-- left once all ranks that do tasks are lost and were silent for twice as long.
 function ranks:map(names, run, o)
   o = o or {}
   self.maps = self.maps + 1

@@ -200,6 +200,19 @@ for before, want in pairs{[1e9] = "rank 3 hangs: the job ends without it", [150]
   ok(not by[1][3], "  it has no task")
 end
 
+-- What the user sees of rank 1, which is lost with a task, of rank 2, which does one, and of rank 3, which is not ready.
+local shown = {}
+sim.play{size = 4, latency = 1e-3, stop = 5000, body = function(farm, rank)
+  local r = ranks_of(farm)
+  farm:sleep(rank == 3 and 1e9 or 0)
+  local p = require("millrace.farm_progress").new(function(i) return "task " .. i end, function() return farm:now() end,
+    function(text) for of, what in text:gmatch "\n +(%d) .- %d+%.%d  ([^\n]*)" do shown[of] = what end end)
+  r:map(names(6), function() farm:sleep(rank == 1 and 1e9 or 60) end, {silence = 100, watch = function(state) p:step(state) end})
+end}
+is(shown["1"], "nothing comes from it any more; its row went to another rank", "a rank that is lost is shown as that, without its task")
+ok((shown["2"] or ""):find "^task", "  and others with theirs", shown["2"])
+is(shown["3"], "is not waited for: nothing has come from it", "  and one that was lost before, as that")
+
 -- All other ranks are lost: those that were are as good as any.
 values, begun, reports = play_lost{size = 2, n = 2, sleep = function() return 150 end}
 is(with_results(values, 2, 2), 2, "one rank that is slower than the limit does all tasks")

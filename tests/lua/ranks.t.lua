@@ -266,8 +266,9 @@ end
 -- What the user sees.
 do
   local now, shown = 100, {}
-  local p = require("millrace.farm_progress").new(function(i) return ("row %s"):format(("ab"):sub(i, i)) end, function() return now end, function(text) shown[#shown + 1] = text end)
-  local state = {offers = {{host = "one", offer = {name = "H200"}}, {host = "two"}}, doing = {2}, heard = {0, 0, 0}}
+  local p = require("millrace.farm_progress").new(function(i) return ("row %s"):format(("ab"):sub(i, i)) end, function() return now end,
+    function(text) shown[#shown + 1] = text end)
+  local state = {offers = {{host = "one", offer = {name = "H200"}}, {host = "two"}}, doing = {2}, heard = {0, 0, 0, 0}, lost = {[4] = "rank 4"}}
   p:step(state)
   is(#shown, 0, "no table at once")
   p:count(1, "rows")
@@ -278,11 +279,16 @@ do
   is(#shown, 1, "one table now and then")
   is(shown[1], "rank  host  device  rows  measured  a minute\n   1  one   H200       1        12      12.0  row b\n"
     .. "   2  two   none       0         0       0.0\n"
-    .. "   3                   0         0       0.0  is waited for: has not called mr.tune yet, or still times its GPU\n", "  with a line for each rank")
-  state.begun = true
+    .. "   3                   0         0       0.0  is waited for: has not called mr.tune yet, or still times its GPU\n"
+    .. "   4                   0         0       0.0  is not waited for: nothing has come from it\n", "  with a line for each rank")
+  state.lost[1], state.lost[3], state.doing[2] = "rank 1", "rank 3", 2
   p:finish()
   is(#shown, 2, "one at the end")
-  ok(shown[2]:find "\n   3 .* is not waited for: nothing has come from it\n", "  which names ranks that never came")
+  is(shown[2], "rank  host  device  rows  measured  a minute\n"
+    .. "   1  one   H200       1        12      12.0  nothing comes from it any more; its row went to another rank\n"
+    .. "   2  two   none       0         0       0.0  row b\n"
+    .. "   3                   0         0       0.0  is not waited for: nothing has come from it\n"
+    .. "   4                   0         0       0.0  is not waited for: nothing has come from it\n", "  which names ranks that are lost")
   require("millrace.farm_progress").new(nil, function() return 0 end, error):finish()
 end
 
