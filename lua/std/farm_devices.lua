@@ -93,14 +93,15 @@ local function usual_time(list)
   return times[(#times + 1) // 2]
 end
 
--- Why a device is not like the others, or nil. Alone it need not be.
-local function difference(x, kind, ms, n)
-  if x.kind ~= kind then return ("it is a %s, most are a %s"):format(x.kind, kind) end
+-- Why a device that no earlier rank has is not fit to measure with the others, or nil. Alone it need not be like others. ms: the median of
+-- n devices of the kind.
+local function unfit(x, kind, ms, n)
+  if x.kind ~= kind then return ("its device is different: it is a %s, most are a %s"):format(x.kind, kind) end
   if n == 1 then return nil end
   if x.shared then return nil end                       -- two ranks timed the product there at the same time
   if not x.ms then return "the product by which devices are compared fails there" .. (x.fails and ": " .. x.fails or "") end
   if math.abs(x.ms / ms - 1) > APART then
-    return ("it takes %.2f of the median time for the product by which devices are compared"):format(x.ms / ms)
+    return ("its device is different: it takes %.2f of the median time for the product by which devices are compared"):format(x.ms / ms)
   end
 end
 
@@ -111,7 +112,8 @@ function devices.choose(offers, warn)
   local list, chosen = {}, {}
   for rank, x in pairs(offers) do
     if x.offer then
-      list[#list + 1] = {rank = rank, host = x.host, bus = x.offer.bus, ms = x.offer.ms, fails = x.offer.fails, kind = ("%s, driver %s"):format(x.offer.name, x.offer.driver)}
+      list[#list + 1] = {rank = rank, host = x.host, bus = x.offer.bus, ms = x.offer.ms, fails = x.offer.fails,
+        kind = ("%s, driver %s"):format(x.offer.name, x.offer.driver)}
     end
   end
   table.sort(list, function(a, b) return a.rank < b.rank end)
@@ -120,8 +122,8 @@ function devices.choose(offers, warn)
   for _, x in ipairs(alone) do if x.kind == kind then same[#same + 1] = x end end
   local ms = usual_time(same)
   for _, x in ipairs(list) do
-    local different = difference(x, kind, ms, #same)
-    local why = sharing[x] and SHARED:format(sharing[x].rank) or different and "its device is different: " .. different
+    local why
+    if sharing[x] then why = SHARED:format(sharing[x].rank) else why = unfit(x, kind, ms, #same) end
     if why then warn(("rank %d on %s measures nothing: %s"):format(x.rank, x.host, why)) else chosen[x.rank] = true end
   end
   if list[1] and not next(chosen) then return nil, "no rank measures, for the reasons above; measure=false searches in the model alone" end

@@ -89,7 +89,7 @@ local function alarm(row)
   local by = row.by or farm and farm:rank() > 0 and ("rank %d on %s"):format(farm:rank(), farm:host())
   io.stderr:write(("millrace: a plan that was measured%s gives a wrong result (%s): a fault of Millrace%s, please report "
     .. "its script:\n%s\n"):format(by and " by " .. by or "", row.why or "no reason",
-    by and ", or of that GPU if others measure this plan without it" or "", row.script or "(none)"))
+    by and ", or of that GPU, if the plan is right on others" or "", row.script or "(none)"))
 end
 
 local run = {}
@@ -324,6 +324,7 @@ function run:loop()
       local others, ended = self:more()
       if ended == "interrupted" then return ended end
       if not others then
+        if not self.queue:has_server() then return "lost" end
         if left then return "sure" end
         if self.best or #self.reserve == 0 then return "done" end
         for _, item in ipairs(self.reserve) do           -- only skipped candidates are left
@@ -381,7 +382,7 @@ end
 local why = {
   sure = "no candidate left beats the best by more than %.1f %% with a probability above %.0f %%",
   trials = "all %d trials are used", seconds = "the time is used", interrupted = "interrupted",
-  done = "all candidates are measured",
+  done = "all candidates are measured", lost = "no device measures any more",
 }
 
 -- measure(bound, device, candidates, o) -> {best=, results=, ended=, why=, trials=, known=, bias=, spread=,
@@ -390,17 +391,26 @@ local why = {
 -- candidates: {plan=, predicted=, bound=, traits=} (seconds; bound, a lower bound of its time, and traits, numbers
 -- by name that tell how like another it is, may be nil), sorted by predicted time: a list, or a function that
 -- gives the next one. Instead of plan= there may be script=, or make=, a function that gives the plan.
--- o: trials=, seconds=, seed=, limit= (seconds that one kernel may take), gain=, risk= (below 0: all are measured), uncertainty= (the model's,
--- a share), worst= (candidates predicted slower than this times the best are ignored), final=false (no last race),
--- more= (called when none left is likely to win: the best candidate -> a list of more, and "interrupted" if it was),
--- early= (a list of {item=, row=}: what the server has measured already, with ids from 1; item.candidate as in candidates; neither put
--- nor reported again), under_way= (what the servers have to do already, as queue.lua's under_way),
--- known= (plan -> row or nil), put= (each row, at once), progress= (a state, after each row),
--- alarm= (a row with a wrong result), server= (or a list of them).
--- Rows: id, status ("ok", "skipped", "wrong", "failed"), by (which rank measured it, as a text, if not this process), why (what is wrong or failed; of "ok", if not all outputs were compared, the
--- reason), ms, min, max, ratio, low, high, against (an id), score (ms, by ratios), relative (error of the result), predicted, script, plan, device_seconds; of
--- those that were in the last race, final = {ms, min, max, ratio, low, high}: its samples are long, so its times are those of long use, while
--- scores are comparable with each other.
+-- ended: "sure", "done", "trials", "seconds", "interrupted", or "lost": no server takes items any more. why: the same in words.
+-- o:
+--   trials, seconds   limits;  limit   seconds that one kernel may take;  seed   of the inputs
+--   gain, risk        when to end, see above; risk below 0: all are measured
+--   uncertainty       of the model, a share;  worst   candidates predicted slower than this times the best are ignored
+--   final=false       no last race
+--   more              called when none left is likely to win: the best candidate -> a list of more, and "interrupted" if it was
+--   early             a list of {item=, row=}: what the server has measured already, with ids from 1; item.candidate as in candidates;
+--                     neither put nor reported again
+--   under_way         what the servers have to do already, as queue.lua's under_way
+--   known             plan -> row or nil;  put   gets each row, at once;  progress   gets a state, after each row
+--   alarm             gets a row with a wrong result
+--   server            or a list of them
+-- Rows:
+--   id, status ("ok", "skipped", "wrong", "failed"), predicted, script, plan, device_seconds
+--   by                which rank measured it, as a text; nil: this process
+--   why               what is wrong or failed; of "ok", if not all outputs were compared, the reason
+--   ms, min, max, ratio, low, high, against (an id), score (ms, by ratios), relative (error of the result)
+--   final             {ms, min, max, ratio, low, high} of those that were in the last race: its samples are long, so its times are those
+--                     of long use, while scores are comparable with each other
 return function(bound, device, candidates, o)
   local r = new_run(bound, device, candidates, o or {})
   local good, ended = core.heed(function()

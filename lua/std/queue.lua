@@ -3,8 +3,8 @@
 -- An item of work is {id=, script=, bound=, ...}: the text of a plan, its program, and whatever policy and server agree
 -- on. A result is a row {id=, status=, ...} of plain values. A server has:
 --
---   server.capacity        how many items it wants to hold at a time, with those whose kernels it still compiles
---   server.busy_thread     true: its polls measure, in this thread, so that nothing else can be done then but by
+--   server.capacity        how many items it wants to hold at a time, with those whose kernels it still compiles; 0: it takes none any more
+--   server.busy_thread     true: its polls measure, in this thread, where only `meanwhile` can do anything else then
 --   server.meanwhile       a function, set by the policy, that begins another item: called now and then during such a poll
 --   server:begin(item)     -> handle; does not wait
 --   server:wait(seconds)   waits until something may have changed, but no longer
@@ -31,6 +31,14 @@ function queue:freest()
     if free > most then best, most = server, free end
   end
   return best, most
+end
+
+-- Does any server take items?
+function queue:has_server()
+  for _, server in ipairs(self.servers) do
+    if server.capacity > 0 then return true end
+  end
+  return false
 end
 
 function queue:put(item)

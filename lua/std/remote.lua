@@ -84,7 +84,7 @@ handle.__index = handle
 local function give(h, server)
   local g = server.group
   if not next(server.holds) then server.heard = g.ranks.clock() end
-  h.server, h.tries = server, h.tries + 1
+  h.server = server
   server.holds[h.item.id] = h
   g.ranks:send(server.rank, {kind = "measure", item = item_message(h.item)})
   g:have_lead()
@@ -138,11 +138,13 @@ function group:look_for_lost()
       self.ranks.lost[server.rank] = name
       self.warn(why .. ": it measures nothing until something does")
       server.wanted, server.capacity = server.capacity, 0
-      for id, h in pairs(server.holds) do
-        local other = h.tries < TRIES and self:another(server)
+      for id, h in pairs(server.holds) do               -- any of these may be what it hangs in
+        h.failures = h.failures + 1
+        local other = h.failures < TRIES and self:another(server)
         server.holds[id] = nil
         if other then give(h, other) else h.row = {id = id, status = "failed", why = why, script = h.item.script} end
       end
+      self:have_lead()
     end
   end
 end
@@ -156,8 +158,31 @@ function group:welcome(m, from)
   self.ranks.lost[from] = nil
 end
 
--- Take a message of a rank: a row of an item that it holds, or of one that was dropped. A rank that was lost may come back: it goes on if it
--- was lost in this search, and else waits for the result.
+-- Take a row of a server: of an item that it holds, or of one that was dropped. A failed item goes to another server, once.
+function group:take_row(server, row)
+  row.by = ("rank %d on %s"):format(server.rank, server.host)
+  local h = server.holds[row.id]
+  server.holds[row.id] = nil
+  if not h then                                         -- it crossed the message that dropped it
+    if row.status == "ok" and row.script then self.measured[row.script] = unpack_row(row) end
+    return
+  end
+  local failed = row.status == "failed" or next(row.failed or {}) ~= nil
+  server.failures = failed and server.failures + 1 or 0
+  h.failures = h.failures + (failed and 1 or 0)
+  local other = failed and self:another(server)
+  if other and h.failures < TRIES then
+    give(h, other)
+  else
+    h.row = unpack_row(row)
+    self.untaken[h] = h.row.status == "ok" or nil
+  end
+  if other and server.failures >= FAILURES and server.capacity > 0 then self:leave_out(server) end
+  self:have_lead()
+end
+
+-- Take a message, and wait for it, but no longer than so many seconds. False: none came. A rank that was lost may come back: it goes on if
+-- it was lost in this search, and else waits for the result.
 function group:receive(seconds)
   local m, from = self.ranks:next(seconds)
   if not m then return false end
@@ -172,24 +197,7 @@ function group:receive(seconds)
   end
   local wrong = (m.kind ~= "row" or not server) and ("'%s'"):format(m.kind) or fault(m.row)
   if wrong then core.raise(("farm: rank %d sent %s"):format(from, wrong)) end
-  m.row.by = ("rank %d on %s"):format(from, server.host)
-  local h = server.holds[m.row.id]
-  server.holds[m.row.id] = nil
-  if not h then                                         -- it crossed the message that dropped it
-    if m.row.status == "ok" and m.row.script then self.measured[m.row.script] = unpack_row(m.row) end
-    return true
-  end
-  local failed = m.row.status == "failed" or next(m.row.failed or {}) ~= nil
-  server.failures = failed and server.failures + 1 or 0
-  local other = failed and self:another(server)
-  if other and h.tries < TRIES then
-    give(h, other)
-  else
-    h.row = unpack_row(m.row)
-    self.untaken[h] = h.row.status == "ok" or nil
-  end
-  if other and server.failures >= FAILURES and server.capacity > 0 then self:leave_out(server) end
-  self:have_lead()
+  self:take_row(server, m.row)
   return true
 end
 
@@ -198,7 +206,7 @@ server.__index = server
 
 function server:begin(item)
   item.script = item.script or item.plan and item.plan:script()
-  local h = setmetatable({item = item, tries = 0, server = self}, handle)
+  local h = setmetatable({item = item, failures = 0, server = self}, handle)
   h.row = not item.finalists and self.group.measured[item.script] or nil
   if h.row then
     h.row.id = item.id
@@ -232,29 +240,60 @@ function handle:drop()
   self.server.group.ranks:send(self.server.rank, {kind = "drop", id = self.item.id})
 end
 
--- Rank 0 begins a search with all ranks -> the search's ranks with what they offer: {servers=, driver=, without=, finish=}; without a device
--- there is no server, and `without` says why, unless the search does not measure. x:finish(result): the end; all ranks get the result, a plain value. x:fail(why): an error of all. warn(text): what the user
--- should know of ranks. silence: seconds (3600) after which a rank is lost that has items and from which nothing has come.
-function remote.begin(ranks, name, warn, silence)
-  ranks.maps = ranks.maps + 1
-  local g = setmetatable({ranks = ranks, name = core.hash(name), servers = {}, of_rank = {}, warn = warn, silence = silence or SILENCE,
-    untaken = {},                                       -- handles with a measured row that the policy, and so the incumbent, has not seen
-    measured = {}}, group)                              -- rows of candidates that were dropped, by script
-  local offers, missing = {}, 0
+-- Wait until all ranks are ready for the search. -> what they offer, by rank. Ranks from which nothing comes are lost.
+function group:await_ranks()
+  local ranks, offers, missing, began = self.ranks, {}, 0, self.ranks.clock()
   for rank = 1, ranks.size - 1 do
     ranks:send(rank, {kind = "begin"})
-    if not ranks.lost[rank] then missing = missing + 1 end
+    if ranks.lost[rank] then
+      self.warn(("%s is not waited for: nothing has come from it since it was lost"):format(ranks.lost[rank]))
+    else
+      missing = missing + 1
+    end
   end
   while missing > 0 do
     local m, from = ranks:next()
     if m then
       if not ranks.lost[from] then missing = missing - 1 end
-      local wrong = g:welcome(m, from)
-      if wrong then g:refuse(wrong) end
+      local wrong = self:welcome(m, from)
+      if wrong then self:refuse(wrong) end
       offers[from] = {host = m.host, offer = m.offer, why = m.why, compilers = m.compilers}
+    elseif ranks.clock() - began > self.silence then
+      for rank = 1, ranks.size - 1 do
+        if not offers[rank] and not ranks.lost[rank] then
+          ranks.lost[rank] = ("rank %d"):format(rank)
+          self.warn(("rank %d is not waited for: nothing has come from it for %g s"):format(rank, self.silence))
+        end
+      end
+      missing = 0
     end
   end
-  g.without = farm_devices.without(offers)
+  return offers
+end
+
+-- Why no rank measures: of what these offer, or as those that would are lost. nil: there is one, or none was asked.
+function group:why_none(offers)
+  for rank, x in pairs(offers) do
+    if x.offer then return nil end
+  end
+  for rank = 1, self.ranks.size - 1 do
+    if self.ranks.lost[rank] then return self.ranks.lost[rank] .. ": nothing has come from it since it was lost" end
+  end
+  return farm_devices.without(offers)
+end
+
+-- Rank 0 begins a search with all ranks. Returns a group:
+--   servers   of the ranks that measure, perhaps none;   driver   theirs
+--   without   why there is none; nil if there is one, or the search does not measure
+--   :finish(result)  all ranks return the result, a plain value;   :fail(why)  all raise it
+-- warn(text): tells the user of ranks. silence: seconds (3600) until a rank is lost that has items, or is not ready, and sends nothing.
+function remote.begin(ranks, name, warn, silence)
+  ranks.maps = ranks.maps + 1
+  local g = setmetatable({ranks = ranks, name = core.hash(name), servers = {}, of_rank = {}, warn = warn, silence = silence or SILENCE,
+    untaken = {},                                       -- handles with a measured row that the policy has not polled: the next incumbent?
+    measured = {}}, group)                              -- rows of candidates that were dropped, by script
+  local offers = g:await_ranks()
+  g.without = g:why_none(offers)
   local chosen, wrong = farm_devices.choose(offers, warn)
   if wrong then g:refuse("search: " .. wrong) end
   local given = helpers.assign(offers, chosen)
@@ -278,7 +317,7 @@ function group:fail(why)
   error(why, 0)
 end
 
--- The same with a message of ours, at the user's line.
+-- The same with a message of Millrace. It is raised and caught, as that adds the user's line.
 function group:refuse(message) self:fail(select(2, core.try(core.raise, message))) end
 
 ---- other ranks ------------------------------------------------------------------------------------------

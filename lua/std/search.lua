@@ -481,12 +481,13 @@ local function find(bound, device, o, budget, ahead, watch)
   return searches, ended, counts
 end
 
--- searches: takes the searches that are made of other tiles, too. others: further candidates. from: {make=, server=, early=, under_way=, known=}, as
--- trials.run takes them.
+-- searches: takes the searches that are made of other tiles, too. others: further candidates. from: {make=, server=, early=, under_way=,
+-- known=, limited=}, as trials.run takes them.
 local function measure(searches, others, bound, device, found, counts, o, most, from, watch)
   local s = searches[1]
-  return trials.run(s, bound, device, found, {trials = most, seconds = o.seconds, seed = o.seed, known = from.known, dynamic = o.dynamic, ready = o.ready,
-    server = from.server, early = from.early, under_way = from.under_way, bound = counts.bound_seconds, others = others, make = from.make,
+  return trials.run(s, bound, device, found, {trials = most, seconds = o.seconds, seed = o.seed, known = from.known, dynamic = o.dynamic,
+    fetch = o.fetch, ready = o.ready, tile = o.tile, limited = from.limited, server = from.server, early = from.early, under_way = from.under_way,
+    bound = counts.bound_seconds, others = others, make = from.make,
     search = function(search)
       local ended = search:run(math.maxinteger, number(o, "seconds", 60))
       if searches[#searches] ~= search and search ~= s then searches[#searches + 1] = search end
@@ -536,7 +537,7 @@ local function remembered(bound, device, found, o)
   return good and r or nil
 end
 
--- Refuse values that no search takes, also for mr.tune, whose searches are many, and on other ranks.
+-- Refuse values that no search takes, before anything is searched, and on all ranks alike. what: "search" or "tune".
 local function check_values(o, what)
   for _, name in ipairs{"measure", "show", "fresh", "compile", "fetch", "dynamic", "farm"} do
     if o[name] ~= nil and type(o[name]) ~= "boolean" then
@@ -547,7 +548,8 @@ local function check_values(o, what)
   if o.seed ~= nil and math.type(o.seed) ~= "integer" then raise(("%s: seed must be an integer, not %s"):format(what, show(o.seed))) end
 end
 
-local function check_own(o)
+-- The same of all options of mr.search.
+local function check_options(o)
   check_values(o, "search")
   if o.ready ~= nil and type(o.ready) ~= "table" then
     raise(("search: ready must be a list of inputs, as in {\"W\"}, not %s"):format(show(o.ready)))
@@ -573,7 +575,8 @@ local function search(bound, device, found, o, watch, servers)
   local m = nil
   if found and ended ~= "interrupted" then
     m = measure(searches, others, bound, device, found, counts, o, most,
-      {make = make, server = servers or ahead.server, early = ahead.rows, under_way = ahead:hand_over(), known = known}, watch)
+      {make = make, server = servers or ahead.server, early = ahead.rows, under_way = ahead:hand_over(), known = known,
+        limited = o.seconds and ended == "seconds"}, watch)
   elseif ahead and ahead.best then
     m = {best = ahead.best, results = ahead:results()}
   end
@@ -589,7 +592,7 @@ end
 local function in_view(bound, device, found, o, servers)
   local old = found and not o.fresh and not o.tile and remembered(bound, device, found, o)
   if old then return old end
-  -- What mpirun starts has no terminal, so lines tell of a search of ranks, with its sizes, as there may be several.
+  -- Processes of mpirun have no terminal, so a search of ranks writes lines, with its sizes, as others may follow.
   local title = ("%s%s on %s"):format(bound.name, servers and " " .. select(3, core.identity(bound)) or "", device.name)
   local watch <close> = require "millrace.progress".watch{title = title, show = o.show, lines = servers and LINES}
   local r, reason = search(bound, device, found, o, watch, servers)
@@ -616,9 +619,13 @@ local function on_ranks(ranks, bound, device, o)
   local group = remote.begin(ranks, name, function(text) io.stderr:write(text, "\n") end)
   local measures = group.servers[1] ~= nil
   local good, r, reason = core.try(function()
-    local without = group.without
-    if o.measure and not measures then raise("search: measure=true needs a device, and no rank has one" .. (without and ": " .. without or "")) end
-    if without then io.stderr:write(("no rank has the device, so nothing is measured, and the plan is by the model alone: %s\n"):format(without)) end
+    local without = o.measure ~= false and group.without
+    if o.measure and not measures then
+      raise("search: measure=true needs a device, and no rank has one" .. (without and ": " .. without or ""))
+    end
+    if without then
+      io.stderr:write(("no rank has the device, so nothing is measured, and the plan is by the model alone: %s\n"):format(without))
+    end
     return in_view(bound, device, measures and {driver = group.driver} or nil, o, measures and group.servers or nil)
   end)
   if not good then group:fail(r) end
@@ -636,7 +643,7 @@ local function run(...)
       .. " takes the attached device, or the model h200 if there is none")
   end
   local o = options.check(given, "search", known)
-  check_own(o)
+  check_options(o)
   if type(device) == "string" then device = mr.device(device) end
   expect(device == nil or core.is(device, "millrace.device"), "search", "device", device)
   device = device or mr.device()

@@ -46,24 +46,26 @@ function trials.known(bound, device, driver, fresh)
   return rows
 end
 
--- The kind of the rows that searches end with: those without tiles by a counter (dynamic=false), or with inputs that are ready, have
--- another one.
+-- The kind of the rows that searches end with: those without tiles by a counter (dynamic=false), with operands that are fetched ahead, or
+-- with inputs that are ready, have another one.
 local function kind_of_answers(o)
-  return KIND .. (o.dynamic == false and "ed static" or "ed") .. (o.ready and " ready " .. table.concat(o.ready, ",") or "")
+  return KIND .. "ed" .. (o.dynamic == false and " static" or "") .. (o.fetch and " fetch" or "")
+    .. (o.ready and " ready " .. table.concat(o.ready, ",") or "")
 end
 
--- Part of the message of an answer whose search ended by a limit of trials or seconds.
+-- Part of the message of an answer whose search was ended by a limit of trials or seconds.
 local LIMITED <const> = "no more than %d plans were measured"
+local PATTERN <const> = (LIMITED:gsub("%%d", "(%%d+)"))
 
 -- How many plans the search of an answer could measure at most; math.huge: it ended by itself.
-local function limit_of(row)
-  return math.tointeger((row.message or ""):match(LIMITED:gsub("%%d", "(%%d+)"))) or math.huge
+local function most_measured(row)
+  return math.tointeger((row.message or ""):match(PATTERN)) or math.huge
 end
 
 -- Has a search ended by itself, or measured as many plans as are wanted?
 local function is_thorough(bound, device, driver, kind, wanted)
   for _, row in ipairs(mr.store:list{program = bound, device = device.name, kind = kind, version = mr.version}) do
-    if row.driver == driver and limit_of(row) >= wanted then return true end
+    if row.driver == driver and most_measured(row) >= wanted then return true end
   end
   return false
 end
@@ -91,7 +93,7 @@ local function scored(row) return {ms = row.score or row.ms, min = row.min, max 
 -- The times of the row of an answer: {ms=, min=, max=}, of the last race if there was one.
 function trials.times(row) return row.final or scored(row) end
 
--- times, message: nil, or those to keep instead of the score, its row's and the row's reason.
+-- Keep a row. times: {ms=, min=, max=} to keep; nil: the row's score and extremes. message: nil: the row's reason.
 local function keep(row, kind, driver, seed, bound, times, message)
   local plan = row.plan
   if not plan then return end
@@ -101,12 +103,17 @@ local function keep(row, kind, driver, seed, bound, times, message)
     correct = is_correct(row), driver = driver, seed = seed, bound = bound}
 end
 
--- The message of the answer of a search that ended: what is to be known of its best row, and the limit that ended it; nil: nothing.
-local function message_of(r, most)
-  local limit = r.ended == "trials" and most or r.ended == "seconds" and #r.results
+-- The message of an answer: the reason of its best row, and the limit that ended the search; nil: neither. limited: seconds= ended the
+-- search in the model, so that there were few candidates.
+local function message_of(r, most, limited)
+  local limit = r.ended == "trials" and most or (r.ended == "seconds" or limited) and #r.results
   if not limit then return nil end
   return (r.best.why and r.best.why .. "; " or "") .. LIMITED:format(limit)
 end
+
+-- Is the best plan of a search the answer of later ones for the same? Not if the search was interrupted or lost its devices, or was one of
+-- given tiles alone.
+local function is_answer(r, o) return r.best and r.ended ~= "interrupted" and r.ended ~= "lost" and not o.tile end
 
 -- Keep a row that was measured before the search had come to its end, so that its bound is not known yet.
 function trials.keep(row, found, seed) keep(row, KIND, found.driver, seed) end
@@ -214,10 +221,17 @@ local function refiner(first, added, bound, device, o)
   end
 end
 
--- Measure what a search found; returns what measure() does. o: trials, seconds, seed, progress; known: rows, as trials.known gives them, which
--- it does unless they are given; bound: of all shapes, in seconds; make: search, trial -> plan; others: further candidates or nil; search: a
--- function that runs a search and returns why it ended; server: nil for the attached device's; early, under_way: what it has measured while the
--- search ran, and has to do, as measure() takes these.
+-- Measure what a search found; returns what measure() does. o:
+--   trials, seconds, seed, progress   as measure() takes them
+--   dynamic, fetch, ready, tile       what the search was for, as mr.search takes it
+--   known      rows, as trials.known gives them, which it does unless they are given
+--   bound      of all shapes, in seconds
+--   make       search, trial -> plan
+--   others     further candidates, or nil
+--   search     runs a search, and returns why it ended
+--   limited    true: seconds= ended the search
+--   server     nil: that of the attached device
+--   early, under_way   what the server has measured while the search ran, and has to do, as measure() takes these
 function trials.run(search, bound, device, found, o)
   local seed, added = o.seed or 1, {[search] = {}}
   local known = o.known or trials.known(bound, device, found.driver)
@@ -230,8 +244,8 @@ function trials.run(search, bound, device, found, o)
     put = function(row) keep(row, KIND, found.driver, seed, o.bound) end,
     more = refiner(search, added, bound, device, o),
   })
-  if r.best and r.ended ~= "interrupted" then
-    keep(r.best, kind_of_answers(o), found.driver, seed, o.bound, trials.times(r.best), message_of(r, o.trials))
+  if is_answer(r, o) then
+    keep(r.best, kind_of_answers(o), found.driver, seed, o.bound, trials.times(r.best), message_of(r, o.trials, o.limited))
   end
   return r
 end

@@ -38,7 +38,7 @@ rm -rf "$T/.cache"
 for script in tune search; do
 	FAKE_NVRTC_ERROR=gemm t_cmd "no kernel can be compiled, $script" 1 $mpi -n 3 "$MILLRACE" --farm "$T/$script.lua"
 	t_is '  each rank is named, and why' "$(said | sort)" "$(for rank in 1 2; do
-		echo "rank $rank on $(uname -n) measures nothing: its device is different: the product by which devices are compared fails there: the fake compiler says so"
+		echo "rank $rank on $(uname -n) measures nothing: the product by which devices are compared fails there: the fake compiler says so"
 	done)"
 	t_err '  which is an error' "^millrace: $T/$script.lua:[0-9]*: $script: no rank measures, for the reasons above; measure=false searches in the model alone"
 done

@@ -31,6 +31,10 @@ t_like '  then it does' "$(<"$T/out")" '^(trials|sure|done), measured, [5-9] row
 t_cmd 'or is to be fresh' 0 "$MILLRACE" "$T/find.lua" 256 '{trials=2, fresh=true}'
 t_is '  then it measures' "$(sort "$T/out")" "$(printf '%d ok\n' 1 2)
 trials, measured, 2 rows"
+t_cmd 'a search of one tile' 0 "$MILLRACE" "$T/find.lua" 640 '{trials=2, tile={m=64}}'
+t_is '  is no answer' "$(rows searched 'm=640 n=128 k=128')" 0
+t_cmd 'with operands fetched ahead' 0 "$MILLRACE" "$T/find.lua" 640 '{trials=2, fetch=true}'
+t_is '  it is one for such' "$(rows 'searched fetch' 'm=640 n=128 k=128')" 1
 t_cmd 'on the model alone' 0 "$MILLRACE" "$T/find.lua" 256 '{measure=false}'
 t_out '  nothing is measured' <<<'done, predicted, 0 rows'
 t_cmd 'a device that is not the model' 1 "$MILLRACE" -e \

@@ -419,6 +419,12 @@ local second, log2 = device({a = 1, b = 1.01, c = 1.02, d = 1.03}, {capacity = 1
 r = measure(nil, nil, candidates, {server = {first, second}, uncertainty = 0.5, gain = 0, final = false})
 ok(r.trials == 4 and #log1 > 1 and #log2 > 1 and #log1 + #log2 == 8, "two devices share the work")
 do
+  local server
+  server = device({a = 1, b = 1.01, c = 1.02, d = 1.03}, {capacity = 1, measuring = function() server.capacity = 0 end})
+  r = measure(nil, nil, candidates, {server = server, uncertainty = 0.5, gain = 0, final = false})
+  is(("%s, %s, %d"):format(r.ended, r.why, r.trials), "lost, no device measures any more, 1", "a search that has lost its servers is not sure of anything")
+end
+do
   local out, in_use, seconds = {capacity = 0}, {capacity = 2}, 0
   local best, free = new_queue({out, in_use}, 3):freest()
   ok(best == in_use and free == 5, "a server that wants nothing gets nothing, and another one what is spare", free)

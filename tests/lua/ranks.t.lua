@@ -168,7 +168,8 @@ local function chosen(list)
   local ranks = {}
   for rank in pairs(choose_devices(offers, function(text) said[#said + 1] = text end)) do ranks[#ranks + 1] = rank end
   table.sort(ranks)
-  return table.concat(ranks, " ") .. ";" .. table.concat(said, "\n"):gsub("rank (%d) on h%d measures nothing: its device is different:", "%1")
+  local text = table.concat(said, "\n"):gsub("rank (%d) on h%d measures nothing:", "%1"):gsub(" its device is different:", "")
+  return table.concat(ranks, " ") .. ";" .. text
 end
 is(chosen{1.0, 1.015, 1.01, 1.05}, "1 2 3;4 it takes 1.04 of the median time for the product by which devices are compared",
   "a device that is slower than the usual one by more than 2 % is left out, and named")
@@ -206,6 +207,8 @@ local shares = "rank %d on %s measures nothing: it has the same GPU as rank %d; 
 is(chosen_of_boards{{"a", "1B"}, {"a", "1C"}, {"a", "1B"}, {"a", "1B"}}, "1 2;" .. shares:format(3, "a", 1) .. "\n" .. shares:format(4, "a", 1),
   "of ranks with one board the first measures, and the others are named")
 is(chosen_of_boards{{"a", "1B"}, {"b", "1B"}, {"b", "1C"}}, "1 2 3;", "boards of two hosts are two")
+is(chosen_of_boards{{"a", "1B"}, {"a", "1B"}, {"b", "1B"}, {"b", "1B"}}, "1 3;" .. shares:format(2, "a", 1) .. "\n" .. shares:format(4, "b", 3),
+  "two ranks on each of two boards")
 is(chosen_of_boards{{"a"}, {"a"}, {"a", "1B"}}, "1 2 3;", "one that is not known is nobody else's")
 is(chosen_of_boards{{"a", "1B", 2.0}, {"a", "1B", 1.0}, {"a", "1B", 1.0}}, "1;" .. shares:format(2, "a", 1) .. "\n" .. shares:format(3, "a", 1),
   "a single board is not compared with itself")

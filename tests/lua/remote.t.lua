@@ -249,10 +249,11 @@ end
 ---- rank 0 alone -----------------------------------------------------------------------------------
 
 -- Rank 0 of a search: {group=, servers=, sent= what it sends as texts, inbox= messages that come, {message, rank}, said=, waits=, now=}. All
--- other ranks get ready, the first o.devices of them with a device.
+-- other ranks but o.hangs get ready, the first o.devices of them with a device. A wait takes o.wait seconds if nothing comes (0). o.lost: ranks
+-- that are lost before, by number.
 local function first_rank(size, o)
   local x = {sent = {}, inbox = {}, said = {}, waits = {}, now = 0}
-  local ranks = {maps = 0, size = size, lost = {}, clock = function() return x.now end}
+  local ranks = {maps = 0, size = size, lost = o.lost or {}, clock = function() return x.now end}
   function ranks:send(to, m)
     x.sent[#x.sent + 1] = ("%d %s"):format(to, m.kind) .. (m.why and ": " .. m.why or "")
       .. (m.item and " " .. m.item.id or m.id and " " .. m.id or "")
@@ -260,11 +261,12 @@ local function first_rank(size, o)
   function ranks:next(seconds)
     x.waits[#x.waits + 1] = seconds                     -- nil, before the search
     if x.inbox[1] then return table.unpack(table.remove(x.inbox, 1)) end
+    x.now = x.now + (o.wait or 0)
   end
   for rank = 1, size - 1 do
     local offer = rank <= o.devices and {name = "H200", driver = "1", ms = 1, capacity = 2} or nil
     local compilers = {workers = 4, cores = "core " .. rank}
-    x.inbox[rank] = {{kind = "ready", names = core.hash(o.name or "a search"), host = "one", offer = offer, compilers = compilers}, rank}
+    if rank ~= o.hangs then x.inbox[#x.inbox + 1] = {{kind = "ready", names = core.hash(o.name or "a search"), host = "one", offer = offer, compilers = compilers}, rank} end
   end
   x.ranks = ranks
   x.group = remote.begin(ranks, "a search", function(text) x.said[#x.said + 1] = text end, 200)
@@ -293,6 +295,16 @@ do
   x.logged()
   good, why = pcall(x.group.fail, x.group, "boom")
   is(tostring(why) .. "; " .. x.logged(), "boom; 1 end: boom, 2 end: boom", "  of all")
+end
+
+-- Ranks that hang before they are ready.
+do
+  local x = first_rank(4, {devices = 3, hangs = 2, wait = 50})
+  is(#x.servers .. " " .. x.servers[2].rank .. " " .. x.ranks.lost[2], "2 3 rank 2", "a rank that does not get ready is lost, and the others measure")
+  is(table.concat(x.said), "rank 2 is not waited for: nothing has come from it for 200 s", "  and it is named")
+  x = first_rank(3, {devices = 1, hangs = 1, lost = {"rank 1 on one"}})
+  is(table.concat(x.said), "rank 1 on one is not waited for: nothing has come from it since it was lost", "one that was lost before is not waited for")
+  is(#x.servers .. " " .. x.group.without, "0 rank 1 on one: nothing has come from it since it was lost", "  and that is why no rank measures")
 end
 
 -- Until there is an incumbent one rank measures.
@@ -336,6 +348,18 @@ do
   is(x.servers[2]:begin{id = 9, script = "plan 5"}.row.id .. x.logged(), "9", "  and is the row if it is wanted again")
 end
 do
+  local x = first_rank(4, {devices = 3})
+  local handles = {}
+  for id = 1, 5 do handles[id] = x.servers[1]:begin(item(id)) end
+  for id = 1, 4 do x.come(1, row(id, "failed")) end
+  x.servers[1]:wait(0)
+  local text = x.logged()
+  ok(text:find "1 drop 5, 2 measure 5", "what has only waited on a rank that is left out goes to another one", text)
+  x.come(2, row(5, "failed"))
+  x.servers[1]:wait(0)
+  is(tostring(handles[5].row) .. " " .. x.logged(), "nil 3 measure 5", "  and if it fails there, to a third one")
+end
+do
   local x = first_rank(2, {devices = 1})
   local h = x.servers[1]:begin(item(1))
   x.logged()
@@ -364,6 +388,20 @@ do
   x.servers[2]:wait(0)
   is(x.servers[1].capacity .. " " .. tostring(x.ranks.lost[1]), "2 nil", "  until something comes")
   ok(not h.row and x.group.measured["plan 1"], "  which was another rank's by then")
+end
+
+-- One that leads and is lost with its last item.
+do
+  local x = first_rank(3, {devices = 2})
+  local h = x.servers[2]:begin(item(1))
+  x.come(2, row(1, "failed"))
+  x.servers[1]:wait(0)
+  x.now = 150
+  x.servers[2]:begin(item(2))
+  ok(x.logged():find "1 measure 1, 1 lead, 2 measure 2$", "a rank leads with an item that failed on another one")
+  x.now = 201
+  x.servers[1]:wait(0)
+  is(h.row.status .. " " .. x.logged(), "failed 2 lead", "  and once it is lost, that one leads")
 end
 
 ---- another rank alone -----------------------------------------------------------------------------

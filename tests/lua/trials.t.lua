@@ -29,13 +29,14 @@ local function server_of(slower)
   end}
 end
 
-local function measured(slower, how)
+local function measured(slower, how, o)
   local s = core.search(bound, device, tile, true)
   run(s)
   local had = {}
   for _, x in ipairs(s:found()) do had[make(s, x.trial):script()] = true end
-  return trials.run(s, bound, device, {driver = "none"}, {fresh = true, trials = 200, make = make, search = how or run,
-    server = server_of(slower)}), had
+  o = o or {}
+  return trials.run(s, bound, device, {driver = "none"}, {fresh = true, trials = o.trials or 200, make = make, search = how or run,
+    server = server_of(slower), tile = o.tile, limited = o.limited}), had
 end
 
 -- One version of q is faster, and so are four of k. No plan with both is a candidate at first.
@@ -55,5 +56,23 @@ r = measured(rings, function(search)
 end)
 is(r.ended, "interrupted", "Ctrl-C in a further search ends it")
 ok(r.best and calls == 1, "  and the best is kept", calls)
+
+---- what is kept as the answer ---------------------------------------------------------------------------
+
+do
+  local store, kept = mr.store, nil
+  local function answer_of(how, o)
+    kept = nil
+    rawset(mr, "store", {put = function(_, row) if row.kind == "searched" then kept = row end end})
+    measured(rings, how, o)
+    rawset(mr, "store", store)
+    return kept and (kept.message or "no message")
+  end
+  is(answer_of(), "no message", "the best plan of a search that ended by itself is the answer")
+  is(answer_of(nil, {trials = 3}), "no more than 3 plans were measured", "  of one that a limit ended, with that limit")
+  ok(answer_of(nil, {limited = true}):find "^no more than %d+ plans were measured$", "  also where seconds= ended the search in the model")
+  is(answer_of(nil, {tile = {m = 64}}), nil, "that of a search of some tiles is none")
+  is(answer_of(function() return "interrupted" end), nil, "  nor that of one that was interrupted")
+end
 
 tap.done_testing()
