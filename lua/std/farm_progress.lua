@@ -7,6 +7,7 @@ local helpers = require "millrace.helpers"
 local EVERY <const> = 30                                -- seconds between two tables
 local AWAITED <const> = "is waited for: has not called mr.tune yet, or still times its GPU"
 local LOST <const> = "is not waited for: nothing has come from it"
+local LATE <const> = "came too late for this list"
 local SILENT <const> = "nothing comes from it any more; its row went to another rank"
 
 local progress = {}
@@ -31,6 +32,7 @@ function progress:what_of(rank, state, helped)
   local lost, task = state.lost[rank], state.doing[rank]
   if not state.offers[rank] then return lost and LOST or AWAITED end
   if lost then return SILENT end
+  if state.late[rank] then return LATE end
   return task and self.name_of(task) or helped[rank] and "compiles for " .. helped[rank] or ""
 end
 

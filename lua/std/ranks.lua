@@ -250,6 +250,7 @@ local function new_state(r, names)
     doing = {},                                         -- of each rank: its task; a lost one keeps it until it answers
     heard = {},                                         -- of each rank: when something came from it last
     lost = r.lost,                                      -- of each rank that is lost: its name
+    late = {},                                          -- true of each rank that became ready after tasks were handed out: it gets none
     looked = now,                                       -- when lost ranks were looked for last
   }
   for i in ipairs(names) do s.waiting[i], s.failures[i] = i, 0 end
@@ -332,6 +333,7 @@ local function welcome(r, s, m, from)
       .. "and name the device, device=\"h200\""):format(from, tostring(m.host)))
   end
   if r.lost[from] then r.lost[from] = nil else s.missing = s.missing - 1 end
+  s.late[from] = s.begun or nil
   s.offers[from] = {host = m.host, offer = m.offer, why = m.why, compilers = m.compilers}
 end
 
@@ -342,6 +344,12 @@ local function lost_list(r)
   return list[1] and table.concat(list, ", "), #list
 end
 
+-- On rank 0: that some ranks are lost, as a text, as these may be why there is something that no rank has; nil: none is.
+function ranks:silent()
+  local list = lost_list(self)
+  return list and "nothing has come from " .. list
+end
+
 -- If all ranks that did tasks are lost, and have been silent for twice as long as that takes, nobody will take those that are waiting: they
 -- have failed, as the map would never end.
 local function give_up(r, s, now, limit, o)
@@ -349,7 +357,7 @@ local function give_up(r, s, now, limit, o)
   for rank in pairs(s.doing) do
     if now - s.heard[rank] <= 2 * limit then return end
   end
-  local why = ("no rank is left that does tasks: nothing has come from %s"):format(lost_list(r))
+  local why = "no rank is left that does tasks: " .. r:silent()
   for k = s.first, #s.waiting do
     local task = s.waiting[k]
     if not s.results[task] then finish(s, task, 0, s.suspect[task] or {good = false, why = why}, o) end
@@ -367,12 +375,13 @@ local function look_for_lost(r, s, o)
     local task = s.doing[rank]
     if not r.lost[rank] and now - s.heard[rank] > limit and (task or not s.offers[rank]) then
       r.lost[rank] = s.offers[rank] and ("rank %d on %s"):format(rank, s.offers[rank].host) or ("rank %d"):format(rank)
+      local why = ("nothing has come from %s for %g s"):format(r.lost[rank], limit)
       if task then
         s.workers = s.workers - 1
-        local why = ("nothing has come from %s for %g s"):format(r.lost[rank], limit)
         conclude(s, task, rank, {good = false, why = why}, o)
       else
         s.missing = s.missing - 1
+        if o.warn then o.warn(why .. ": it is not waited for") end
       end
     end
   end
@@ -385,7 +394,10 @@ local function begin(r, s, o)
   if o.choose then chosen, with = o.choose(s.offers) end
   for rank = 1, r.size - 1 do if chosen[rank] then table.insert(s.idle, rank) end end
   s.begun, s.workers, s.with = true, #s.idle, with or {}
-  if s.workers == 0 and s.first <= #s.waiting then core.raise "farm: there is no rank that does tasks" end
+  if s.workers == 0 and s.first <= #s.waiting then
+    local silent = r:silent()
+    core.raise("farm: there is no rank that does tasks" .. (silent and ": " .. silent or ""))
+  end
 end
 
 -- Send all results to all ranks: each is made a text once, and a message has some of them.
@@ -467,7 +479,8 @@ end
 --                   sent with a task, {[rank]=with}, or nil
 --   suspects(value) true: another rank, if there is one, should do the task as well, as the fault may be that of this one
 --   report(task, rank, result, n)  a result, the n-th; n "again": of a task that is done once more; rank 0: of a task that none has
---   watch(state)    now and then: what ranks do, as in new_state: offers, doing, with, heard, begun, lost
+--   watch(state)    now and then: what ranks do, as in new_state: offers, doing, with, heard, begun, lost, late
+--   warn(text)      what the user should know of a rank
 --   silence         seconds, more than a task takes between two messages (3600)
 --
 -- A rank that has a task, or is not ready, and sends nothing for so long as `silence` is lost. Its task has failed there, and it gets no other

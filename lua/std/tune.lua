@@ -148,14 +148,20 @@ local function report(name, count, rank, x, n)
     value.ended == "remembered" and ", remembered" or "", rank > 0 and (", rank %d"):format(rank) or ""))
 end
 
+-- What the user should know of a rank.
+local function warn(text) io.stderr:write(text, "\n") end
+
 -- Ranks with the device get rows; where none has it, all do, by the model alone.
-local function choose(offers, o)
-  local chosen, wrong = farm_devices.choose(offers, function(text) io.stderr:write(text, "\n") end)
+local function choose(offers, o, ranks)
+  local chosen, wrong = farm_devices.choose(offers, warn)
   if wrong then raise("tune: " .. wrong) end
   if next(chosen) then return chosen end
-  local without = farm_devices.without(offers)
+  local without, silent = farm_devices.without(offers), ranks:silent()
+  without = without and silent and without .. "; " .. silent or without or silent
   if o.measure then raise("tune: measure=true needs a device, and no rank has one" .. (without and ": " .. without or "")) end
-  if without then io.stderr:write(("no rank has the device, so nothing is measured, and plans are by the model alone: %s\n"):format(without)) end
+  if without and o.measure == nil and next(offers) then
+    warn("no rank has the device, so nothing is measured, and plans are by the model alone: " .. without)
+  end
   for rank in pairs(offers) do chosen[rank] = true end
   return chosen
 end
@@ -208,7 +214,7 @@ local function tune(list, given)
     end,
     compilers = helpers.compilers,
     choose = function(offers)
-      local chosen = choose(offers, o)
+      local chosen = choose(offers, o, ranks)
       return chosen, helpers.assign(offers, chosen)
     end,
     between = between,
@@ -219,6 +225,7 @@ local function tune(list, given)
       if n ~= "again" then progress:count(rank, "rows") end
     end,
     watch = function(state) progress:step(state) end,
+    warn = warn,
     silence = 3600 + 4 * (o.seconds or 0),              -- a search in the model sends nothing
   })
   progress:finish()

@@ -200,18 +200,31 @@ for before, want in pairs{[1e9] = "rank 3 hangs: the job ends without it", [150]
   ok(not by[1][3], "  it has no task")
 end
 
--- What the user sees of rank 1, which is lost with a task, of rank 2, which does one, and of rank 3, which is not ready.
-local shown = {}
+-- What the user sees of rank 1, which is lost with a task, of rank 2, which does one, and of rank 3, which is ready when others have begun.
+local shown, warned = {}, {}
 sim.play{size = 4, latency = 1e-3, stop = 5000, body = function(farm, rank)
   local r = ranks_of(farm)
-  farm:sleep(rank == 3 and 1e9 or 0)
-  local p = require("millrace.farm_progress").new(function(i) return "task " .. i end, function() return farm:now() end,
-    function(text) for of, what in text:gmatch "\n +(%d) .- %d+%.%d  ([^\n]*)" do shown[of] = what end end)
-  r:map(names(6), function() farm:sleep(rank == 1 and 1e9 or 60) end, {silence = 100, watch = function(state) p:step(state) end})
+  farm:sleep(rank == 3 and 150 or 0)
+  local p = require("millrace.farm_progress").new(function(i) return "task " .. i end, function() return farm:now() end, function(text)
+    for of, what in text:gmatch "\n +(%d) [^\n]- %d+%.%d  ([^\n]*)" do shown[of] = (shown[of] or "") .. what .. "\n" end
+  end)
+  r:map(names(6), function() farm:sleep(rank == 1 and 1e9 or 60) end, {silence = 100,
+    watch = function(state) p:step(state) end,
+    warn = function(text) warned[#warned + 1] = text end})
 end}
-is(shown["1"], "nothing comes from it any more; its row went to another rank", "a rank that is lost is shown as that, without its task")
-ok((shown["2"] or ""):find "^task", "  and others with theirs", shown["2"])
-is(shown["3"], "is not waited for: nothing has come from it", "  and one that was lost before, as that")
+local function shows(rank, text) ok(shown[rank]:find(text .. "\n", 1, true), ("  rank %s: %s"):format(rank, text), shown[rank]) end
+is(table.concat(warned, "; "), "nothing has come from rank 3 for 100 s: it is not waited for", "a rank that is lost before it is ready is said to be, once")
+shows("3", "is waited for: has not called mr.tune yet, or still times its GPU")
+shows("3", "is not waited for: nothing has come from it")
+shows("3", "came too late for this list")
+shows("2", "task 2")
+shows("1", "nothing comes from it any more; its row went to another rank")
+ok(shown["1"]:find "^task" and not shown["1"]:find "nothing.*task", "  and with its task until then", shown["1"])
+
+-- Rank 1 alone does tasks, and is lost in the first call.
+values = play_lost{size = 2, n = 1, calls = 2, stop = 5000, sleep = function() return 1e9 end}
+is(type(values[0]) == "table" and values[0].why:match "farm: .*", "farm: there is no rank that does tasks: nothing has come from rank 1 on host0",
+  "where no rank does tasks, those that are lost are named")
 
 -- All other ranks are lost: those that were are as good as any.
 values, begun, reports = play_lost{size = 2, n = 2, sleep = function() return 150 end}

@@ -271,7 +271,7 @@ do
   local now, shown = 100, {}
   local p = require("millrace.farm_progress").new(function(i) return ("row %s"):format(("ab"):sub(i, i)) end, function() return now end,
     function(text) shown[#shown + 1] = text end)
-  local state = {offers = {{host = "one", offer = {name = "H200"}}, {host = "two"}}, doing = {2}, heard = {0, 0, 0, 0}, lost = {[4] = "rank 4"}}
+  local state = {offers = {{host = "one", offer = {name = "H200"}}, {host = "two"}}, doing = {2}, heard = {0, 0, 0, 0}, lost = {[4] = "rank 4"}, late = {}}
   p:step(state)
   is(#shown, 0, "no table at once")
   p:count(1, "rows")
