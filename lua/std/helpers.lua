@@ -254,10 +254,11 @@ function compiling:step()
   end
 end
 
--- Receive what has come, wait for no longer than so many seconds, and go on with all that is under way.
+-- Receive what has come, wait for no longer than so many seconds, and go on with all that is under way. Behind the end, which rank 0 has sent
+-- if another rank did the task, no answer is received.
 local function advance(seconds)
-  ranks:poll(next(asked) and seconds or 0)
-  core.compile_wait(not next(asked) and seconds or 0)
+  local ended = ranks:poll(next(asked) and seconds or 0)
+  core.compile_wait((ended or not next(asked)) and seconds or 0)
   for c in pairs(live) do c:step() end
 end
 

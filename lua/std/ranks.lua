@@ -99,16 +99,21 @@ function ranks:next(seconds)
   return arrival(self, seconds or WAIT)
 end
 
--- Handle the messages that have come, and keep others for next; wait for the first one, for no longer than so many seconds. What is behind the
--- end belongs to another map, and stays where it is.
+local function has_end(r)
+  local last = r.deferred[#r.deferred]
+  return last ~= nil and last[1].kind == "end"
+end
+
+-- Handle the messages that have come, and keep others for next; wait for the first one, for no longer than so many seconds. What is behind
+-- the end belongs to another map, and stays where it is. -> has the end come? Then nothing more does.
 function ranks:poll(seconds)
-  local last = self.deferred[#self.deferred]
-  if last and last[1].kind == "end" then return end
+  if has_end(self) then return true end
   repeat
     local m, from = arrival(self, seconds)
     if m then table.insert(self.deferred, {m, from}) end
     seconds = 0
-  until not from or m and m.kind == "end"
+  until not from or has_end(self)
+  return has_end(self)
 end
 
 -- Take the first message of a kind out of those that poll has kept; nil: there is none.

@@ -268,7 +268,10 @@ local function asker(list, workers, waiting)
     if m.kind == "compile" then at[m.id] = m.source end
     x.sent[#x.sent + 1] = ("%d %s %s"):format(to, m.kind, at[m.id])
   end
-  function r:poll(seconds) x.waits[#x.waits + 1] = "messages " .. seconds end
+  function r:poll(seconds)
+    x.waits[#x.waits + 1] = "messages " .. seconds
+    return x.ended
+  end
   x.use = helpers.use(r, list)
   function x.begin(name) return helpers.compile_begin{name = name, phases = 1} end
   function x.logged()
@@ -370,6 +373,10 @@ do
     is(select(2, x.logged()), "messages 0, compilers 0.02", "a rank waits for its compilers, not long")
     helpers.compile_wait(0.01)
     is(select(2, x.logged()), "messages 0.01, compilers 0", "  and for messages while a helper compiles")
+    x.ended = true
+    helpers.compile_wait(0.01)
+    is(select(2, x.logged()), "messages 0.01, compilers 0.01", "  but not behind the end, where none is received")
+    x.ended = nil
     local polls = 0
     local done = a.done
     function a.done(c)

@@ -472,7 +472,9 @@ do
     waits[#waits + 1] = seconds
     return table.remove(inbox, 1), 0
   end}
-  r:poll(0.25)
-  is(table.concat(waits, " ") .. " " .. #r.deferred, "0.25 0 0 2", "a look at messages waits for the first alone")
+  is(r:poll(0.25), false, "a look at messages")
+  is(table.concat(waits, " ") .. " " .. #r.deferred, "0.25 0 0 2", "  waits for the first alone")
+  inbox, waits = {'{"kind":"end","map":0}', '{"kind":"begin","map":1}'}, {}
+  is(tostring(r:poll(0.25)) .. " " .. tostring(r:poll(0.25)) .. " " .. #waits, "true true 1", "  and says that the end has come, behind which it does not look")
 end
 tap.done_testing()
