@@ -191,11 +191,11 @@ end
 
 ---- doing tasks --------------------------------------------------------------------------------------
 
--- {good=, value= or why=}
+-- {good=, value= or why=}. Ctrl-C that ends it raises again at the next call of a function in Lua, also of __close: who heeds it resets r.task.
 local function attempt(r, run, task, with)
-  local _ <close> = setmetatable({}, {__close = function() r.task = nil end})   -- also if Ctrl-C ends it
   r.task = task
   local good, value = r.try(run, task, with)
+  r.task = nil
   return {good = good, value = good and value or nil, why = not good and tostring(value) or nil}
 end
 
@@ -454,6 +454,7 @@ local function alone(r, names, run, o)
   for task in ipairs(names) do
     local stopped, good, x = core.heeded() > heeded, false, nil
     if not stopped then good, x = core.heed(attempt, r, run, task) end
+    r.task = nil
     results[task] = good and x or {good = false, why = "interrupted"}
     if o.report and not stopped then o.report(task, 0, results[task], task) end
   end

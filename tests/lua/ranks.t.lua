@@ -325,6 +325,20 @@ do
   is(table.concat(said, "; "), "1 by 0: -1, 1; 2 by 0: -2, 2", "  and tells of each that is done")
 end
 
+-- Ctrl-C ends a task of one process, and what is asked then is of no task.
+do
+  local none = {rank = function() return 0 end, size = function() return 1 end, host = function() return "" end}
+  local r, of = require("millrace.ranks").new(none), nil
+  r:serve("task", function(_, task) of = tostring(task) end)
+  local results = r:map(names(2), function()
+    io.popen("kill -INT $PPID"):close()
+    while true do end
+  end)
+  r:ask("task")
+  is(text_of(results), "(interrupted) (interrupted)", "Ctrl-C ends the tasks of one process")
+  is(of, "nil", "  and what is asked then is of none")
+end
+
 -- What is asked at the same time is answered together; and each alone, if that fails.
 local most, calls = 0, 0
 values = play(9, 7, function(farm)
