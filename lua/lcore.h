@@ -29,7 +29,9 @@ enum strict { STRICT_OFF, STRICT_TYPED, STRICT_ALL };
 struct host {
 	struct mem mem;			/* of the core and of Lua; main sets the cap */
 	volatile int interrupted;	/* set by Ctrl-C; code that runs long checks it */
-	int heeded;			/* how often Ctrl-C ended a part of what runs, and the script went on */
+	/* How often Ctrl-C was caught, by core.heed or by search:run, so that the script goes on; who runs several of these looks
+	 * whether it has grown, and stops. */
+	int heeded;
 	lua_State *L;			/* the Lua thread that called the core last: set by enter() */
 	enum strict strict;		/* set by strict_set */
 	const char *home;		/* folder of hw/ and examples/; borrowed from main */

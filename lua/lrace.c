@@ -310,8 +310,8 @@ static int try_l(lua_State *L)
 	return protected_call(L, false);
 }
 
-/* core.heeded() -> how often Ctrl-C has ended a part of what runs, and others went on: by heed, or of a search. A list of
- * such parts tells by it that it should end, too. */
+/* core.heeded() -> how often Ctrl-C was caught, by core.heed or by search:run, so that the script goes on; who runs several of
+ * these looks whether it has grown, and stops. */
 RETURNS(heeded, lua_pushinteger(L, host_of(L)->heeded))
 
 void lua_open_race(lua_State *L)

@@ -41,8 +41,8 @@ struct farm {
 	int narriving;
 	struct parcel *given;		/* what farm_receive returned last */
 	struct ompi_request_t *barrier;	/* of farm_close; NULL: not begun */
-	bool closes;			/* the others know */
-	int closed;			/* the first rank that is known to close, or -1 */
+	bool has_announced;		/* that it closes */
+	int closed_rank;		/* the first rank that is known to close, or -1 */
 };
 
 /* ---- opening ---- */
@@ -115,7 +115,7 @@ enum err_code farm_open(struct mem *mem, const char *const *names, struct farm *
 
 	memset(f, 0, sizeof(*f));
 	f->mem = mem;
-	f->closed = -1;
+	f->closed_rank = -1;
 	*out = f;
 	if (gethostname(f->host, sizeof(f->host) - 1))
 		strcpy(f->host, "unknown");
@@ -154,7 +154,7 @@ bool farm_is_open(const struct farm *f)
 
 int farm_closed_rank(const struct farm *f)
 {
-	return f->closed;
+	return f->closed_rank;
 }
 
 /* ---- parcels ---- */
@@ -294,8 +294,8 @@ static struct parcel *take_arrived(struct farm *f)
 		q = take(p);
 		if (q->tag != TAG_CLOSES)
 			return q;
-		if (f->closed < 0)
-			f->closed = q->rank;
+		if (f->closed_rank < 0)
+			f->closed_rank = q->rank;
 		parcel_free(f, q);	/* the last one of its rank */
 	}
 	return NULL;
@@ -322,9 +322,11 @@ static enum err_code interrupted(struct err *e)
 
 static enum err_code send_parcel(struct farm *f, struct parcel *p, int tag, struct err *e)
 {
-	enum err_code code = check(f, f->api.MPI_Isend(p->bytes, (int)p->size, f->api.byte, p->rank, tag, f->api.world, &p->request),
-		"MPI_Isend", e);
+	enum err_code code;
 
+	p->tag = tag;
+	code = check(f, f->api.MPI_Isend(p->bytes, (int)p->size, f->api.byte, p->rank, tag, f->api.world, &p->request),
+		"MPI_Isend", e);
 	if (code) {
 		parcel_free(f, p);
 		return code;
@@ -399,14 +401,14 @@ static enum err_code await_others(struct farm *f, const struct stop *stop, struc
 }
 
 /* Others may wait for what this rank will not send any more. */
-static enum err_code tell_others(struct farm *f, struct err *e)
+static enum err_code announce_close(struct farm *f, struct err *e)
 {
-	int last = f->rank ? 0 : f->size - 1;
+	int first = f->rank ? 0 : 1, end = f->rank ? 1 : f->size;
 
-	if (f->closes)
+	if (f->has_announced)
 		return OK;
-	f->closes = true;
-	for (int rank = f->rank ? 0 : 1; rank <= last; rank++)
+	f->has_announced = true;
+	for (int rank = first; rank < end; rank++)
 		TRY(send_parcel(f, parcel_new(f, rank, 0), TAG_CLOSES, e));
 	return OK;
 }
@@ -415,7 +417,7 @@ enum err_code farm_close(struct farm *f, const struct stop *stop, struct err *e)
 {
 	parcel_free(f, f->given);
 	f->given = NULL;
-	TRY(tell_others(f, e));
+	TRY(announce_close(f, e));
 	TRY(await_others(f, stop, e));
 	f->open = false;
 	return check(f, f->api.MPI_Finalize(), "MPI_Finalize", e);
