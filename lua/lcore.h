@@ -242,8 +242,8 @@ void copy_close(lua_State *L, const char *of, const char *before, const char *af
 /* Replace such a copy at idx by a table with its fields, for C, which looks at these alone; another value stays. */
 void copy_open(lua_State *L, int idx);
 
-/* core.entry(f[, most]): a C function that calls f, with at most so many arguments; f in Lua says it itself. A tail call of a C function keeps the
- * caller's frame, so `return p:load(x)` still knows the user's line. */
+/* core.entry(f[, most]): a C function that calls f, with at most so many arguments; f in Lua says it itself. A tail call of
+ * a C function keeps the caller's frame, so `return p:load(x)` still knows the user's line. */
 int entry_l(lua_State *L);
 
 /* The files of the binding, in the order in which they are opened: lua_open_array of larray.c, and so on, add their

@@ -1,8 +1,8 @@
 -- helpers.lua - ranks without a GPU compile kernels for ranks with one.
 --
 -- Rank 0 divides the ranks that get no tasks, the helpers, among those that do. A rank that searches calls helpers.compile_begin,
--- .compile_wait and .workers, which without helpers are those of core. What is in its cache on disk comes from there. Other texts go
--- to a helper, and the binary that comes back goes to the cache, unless another compiler made it. Whatever a helper does not do, or does too
+-- .compile_wait and .workers, which without helpers are those of core. What is in its cache on disk comes from there. Other texts go to a
+-- helper, and the binary that comes back goes to the cache, unless another compiler made it. Whatever a helper does not do, or does too
 -- late, this rank compiles itself.
 --
 --   compile    to a helper: id, api, name, source, arch, fast_math, options, and tool, which compiler it must be
@@ -99,8 +99,8 @@ end
 
 ---- a rank that compiles for others ----------------------------------------------------------------------
 
-local kinds = {id = "integer", api = "string", name = "string", source = "string", arch = "string", fast_math = "boolean", options = "table",
-  tool = "string"}
+local kinds = {id = "integer", api = "string", name = "string", source = "string", arch = "string", fast_math = "boolean",
+  options = "table", tool = "string"}
 
 -- Why a message is no job, or nil.
 local function wrong_with(m)
@@ -128,8 +128,8 @@ local function answer_of(job)
   return {tool = tool, log = log, binary = core.base64(binary), hash = core.hash(binary)}
 end
 
--- What a rank without a task does: begin what is asked for, and answer what is done. -> between, to be called between two messages, which returns
--- how long to wait for the next one (nil: as long as usual); stop, to be called in the end
+-- What a rank without a task does: begin what is asked for, and answer what is done. -> between, to be called between two messages, which
+-- returns how long to wait for the next one (nil: as long as usual); stop, to be called in the end
 function helpers.serve(ranks)
   local jobs, begun = {}, false                         -- {from=, id=, tool=, source=}; was there ever one?
   local function reply(to, id, m)
@@ -207,13 +207,14 @@ local function take(m, from)
   core.compile_give(x.of.inner, x.phase, m.tool, m.log, bytes)
 end
 
--- The helper with the least to do for its workers, of several the one whose last request is the oldest; nil: this rank, which has one worker
--- less, as it also measures.
+-- The helper with the least to do for its workers, of several the one whose last request is the oldest; nil: this rank, which has one
+-- worker less, as it also measures.
 local function least_busy()
   local best, load = nil, math.huge
   for _, helper in ipairs(team) do
     local its = helper.busy / helper.workers
-    if helper.refusals < REFUSALS and not helper.late and (its < load or its == load and helper.last < best.last) then best, load = helper, its end
+    local less = its < load or its == load and helper.last < best.last
+    if less and helper.refusals < REFUSALS and not helper.late then best, load = helper, its end
   end
   local workers, _, waiting = core.compile_state()
   if best and workers > 1 and waiting / (workers - 1) < load then return nil end
@@ -254,8 +255,8 @@ function compiling:step()
   end
 end
 
--- Receive what has come, wait for no longer than so many seconds, and go on with all that is under way. Behind the end, which rank 0 has sent
--- if another rank did the task, no answer is received.
+-- Receive what has come, wait for no longer than so many seconds, and go on with all that is under way. Behind the end, which rank 0 has
+-- sent if another rank did the task, no answer is received.
 local function advance(seconds)
   local ended = ranks:poll(next(asked) and seconds or 0)
   core.compile_wait((ended or not next(asked)) and seconds or 0)

@@ -31,6 +31,7 @@ local TRIES <const> = 2                                 -- of a task that failed
 local SILENCE <const> = 3600                            -- seconds after which a rank is lost from which nothing has come
 local TOGETHER <const> = 64                             -- the most questions that are answered together
 local PART <const> = 1 << 20                            -- about how many bytes of results are one message
+local SAME_CALLS <const> = "all ranks must make the same calls of mr.tune and mr.search"
 
 local ranks = {}
 ranks.__index = ranks
@@ -38,8 +39,21 @@ ranks.__index = ranks
 -- farm: what core.farm() gives, or anything with its methods. try: how a function is called that may fail, as core.try, which
 -- coroutines cannot yield across. clock: seconds, as core.clock.
 local function new(farm, try, clock)
-  return setmetatable({farm = farm, try = try or core.try, clock = clock or core.clock, rank = farm:rank(), size = farm:size(), host = farm:host(),
-    maps = 0, asks = 0, served = {}, together = {}, lost = {}, handlers = {}, deferred = {}}, ranks)
+  return setmetatable({
+    farm = farm,
+    try = try or core.try,
+    clock = clock or core.clock,
+    rank = farm:rank(),
+    size = farm:size(),
+    host = farm:host(),
+    maps = 0,                                           -- calls of map, or of a search, so far
+    asks = 0,                                           -- questions so far
+    served = {},                                        -- on rank 0: functions by name (serve)
+    together = {},                                      -- those of them for what was asked at the same time (serve_together)
+    lost = {},                                          -- on rank 0: of each rank that is lost: its name
+    handlers = {},                                      -- functions by the kind of a message between other ranks (handle)
+    deferred = {},                                      -- messages for next that poll has received: {message, rank}
+  }, ranks)
 end
 
 ---- messages -------------------------------------------------------------------------------------
@@ -83,12 +97,11 @@ local function arrival(self, seconds)
   local m, from = receive(self, seconds)
   local closed = not from and self.farm:closed_rank()
   if closed then
-    core.raise(("farm: rank %d has come to the end of its script, and rank %d goes on: all ranks must make the same calls of mr.tune and mr.search")
-      :format(closed, self.rank))
+    core.raise(("farm: rank %d has come to the end of its script, and rank %d goes on: " .. SAME_CALLS):format(closed, self.rank))
   end
   if m and self.rank == 0 and math.type(m.map) == "integer" and m.map < self.maps then return nil, from end
   if m and m.map ~= self.maps then
-    core.raise(("farm: rank %d has made another number of calls than rank %d: all ranks must make the same calls of mr.tune and mr.search"):format(from, self.rank))
+    core.raise(("farm: rank %d has made another number of calls than rank %d: " .. SAME_CALLS):format(from, self.rank))
   end
   return m, from
 end
@@ -129,8 +142,8 @@ end
 -- the task.
 function ranks:serve(name, f) self.served[name], self.together[name] = f, nil end
 
--- The same with a function of a list of what ranks ask at the same time, {value=, task=, rank=}, that returns a list of the values: for what
--- takes long, but not longer for many, as to wait for a disk. If it fails it is called again for each of them.
+-- The same with a function of a list of what ranks ask at the same time, {value=, task=, rank=}, that returns a list of the values: for
+-- what takes long, but not longer for many, as to wait for a disk. If it fails it is called again for each of them.
 function ranks:serve_together(name, f)
   self.together[name] = f
   self.served[name] = function(value, task, rank) return f{{value = value, task = task, rank = rank}}[1] end
@@ -191,7 +204,8 @@ end
 
 ---- doing tasks --------------------------------------------------------------------------------------
 
--- {good=, value= or why=}. Ctrl-C that ends it raises again at the next call of a function in Lua, also of __close: who heeds it resets r.task.
+-- {good=, value= or why=}. Ctrl-C that ends it raises again at the next call of a function in Lua, also of __close: who heeds it resets
+-- r.task.
 local function attempt(r, run, task, with)
   r.task = task
   local good, value = r.try(run, task, with)
@@ -471,9 +485,9 @@ end
 
 -- r:map(names, run[, options]) -> results, a list of {good=true, value=} and {good=false, why=}, on all ranks
 --
--- names: what each task is called; the same on all ranks. run(i, with) does task i and returns a plain value. A task that fails is done again
--- once, on another rank if there is one. In one process Ctrl-C ends the map: tasks that are left have failed then, as interrupted. Options of
--- ranks other than 0:
+-- names: what each task is called; the same on all ranks. run(i, with) does task i and returns a plain value. A task that fails is done
+-- again once, on another rank if there is one. In one process Ctrl-C ends the map: tasks that are left have failed then, as interrupted.
+-- Options of ranks other than 0:
 --
 --   offer()      what the rank has, which rank 0 knows before it hands out tasks; nil and why not: nothing
 --   compilers()  which compilers it has, for `choose`
@@ -481,17 +495,17 @@ end
 --
 -- Options of rank 0:
 --
---   choose(offers)  by what ranks offer, {host=, offer=, why=, compilers=} by rank: which get tasks, {[rank]=true}; and what each of these is
---                   sent with a task, {[rank]=with}, or nil
+--   choose(offers)  by what ranks offer, {host=, offer=, why=, compilers=} by rank: which get tasks, {[rank]=true}; and what each
+--                   of these is sent with a task, {[rank]=with}, or nil
 --   suspects(value) true: another rank, if there is one, should do the task as well, as the fault may be that of this one
 --   report(task, rank, result, n)  a result, the n-th; n "again": of a task that is done once more; rank 0: of a task that none has
 --   watch(state)    now and then: what ranks do, as in new_state: offers, doing, with, heard, begun, lost, late
 --   warn(text)      what the user should know of a rank
 --   silence         seconds, more than a task takes between two messages (3600)
 --
--- A rank that has a task, or is not ready, and sends nothing for so long as `silence` is lost. Its task has failed there, and it gets no other
--- one until it answers; if that is with the first result of the task, it counts. A task that is lost twice has failed, as have those that are
--- left once all ranks that do tasks are lost and were silent for twice as long.
+-- A rank that has a task, or is not ready, and sends nothing for so long as `silence` is lost. Its task has failed there, and it gets no
+-- other one until it answers; if that is with the first result of the task, it counts. A task that is lost twice has failed, as have
+-- those that are left once all ranks that do tasks are lost and were silent for twice as long.
 function ranks:map(names, run, o)
   o = o or {}
   self.maps = self.maps + 1

@@ -1,8 +1,8 @@
 -- tune.lua - mr.tune: a search for each of many programs and sizes, one after the other, or at the same time on the ranks of a farm.
 --
 -- A row is one program with sizes, and one task of a farm (ranks.lua): all that is measured of it is measured on one device, alternately.
--- Each measurement is in the store before the next one begins, so that a run that was ended goes on where it was: rows whose search had come
--- to its end are answered by the store, and of others what was measured is not measured again.
+-- Each measurement is in the store before the next one begins, so that a run that was ended goes on where it was: rows whose search had
+-- come to its end are answered by the store, and of others what was measured is not measured again.
 
 local core = require "millrace.core"
 local columns = require "millrace.columns"
@@ -36,7 +36,8 @@ local function bound_of(entry_of, i)
     raise(("tune: row %d must be a program with sizes, or {program, m=, ...}, not %s"):format(i, show(entry_of)))
   end
   if not (tile.is_program(entry_of[1]) or sequences.is_sequence(entry_of[1]) or type(entry_of[1]) == "function") then
-    raise(("tune: row %d begins with %s; a row is {program, m=, ...}, as in {mr.examples.gemm, m=128, n=128, k=128}"):format(i, show(entry_of[1])))
+    raise(("tune: row %d begins with %s; a row is {program, m=, ...}, as in {mr.examples.gemm, m=128, n=128, k=128}")
+      :format(i, show(entry_of[1])))
   end
   local sizes = {}
   for key, value in pairs(entry_of) do if key ~= 1 then sizes[key] = value end end
@@ -113,25 +114,47 @@ end
 
 local function number(x, format) return x and format:format(x) or "-" end
 
+-- How the search of a row ended, and why it has no time; without a plan, why there is none.
+local function ending_of(row)
+  if not row.ended then return why_in_a_line(row.why) end
+  return row.why and row.ended .. "; " .. row.why or row.ended
+end
+
+local function is_number(column) return column > 2 and column < 8 end
+
 local function text_of(t)
   local cells = {{"program", "sizes", "predicted", "ms", "TFLOP/s", "GB/s", "measured", "ended"}}
   for _, row in ipairs(t) do
     cells[#cells + 1] = {row.bound.name, call_text(row.bound), number(row.seconds and row.seconds * 1e3, "%.4g"), number(row.ms, "%.4g"),
-      number(row.tflops, "%.4g"), number(row.gbps, "%.4g"), number(row.measured, "%d"), row.ended and row.why and row.ended .. "; " .. row.why or row.ended or why_in_a_line(row.why)}
+      number(row.tflops, "%.4g"), number(row.gbps, "%.4g"), number(row.measured, "%d"), ending_of(row)}
   end
-  return ("%d row%s on %s, ms\n%s"):format(#t, #t == 1 and "" or "s", t.device.name, table.concat(columns(cells, function(i) return i > 2 and i < 8 end), "\n"))
+  return ("%d row%s on %s, ms\n%s"):format(#t, #t == 1 and "" or "s", t.device.name, table.concat(columns(cells, is_number), "\n"))
 end
 
 local row_fields <const> = "program sizes options predicted ms tflops gbps trials measured ended why script"
 
+local function row_as_json(row)
+  return json.object(row_fields, {
+    program = row.bound.name,
+    sizes = sizes_text(row.bound),
+    options = select(4, core.identity(row.bound)),
+    predicted = row.seconds,
+    ms = row.ms,
+    tflops = row.tflops,
+    gbps = row.gbps,
+    trials = row.trials,
+    measured = row.measured,
+    ended = row.ended,
+    why = row.why,
+    script = plans[row] and plans[row]:script(),
+  })
+end
+
 local function as_json(t)
   local list = {}
-  for i, row in ipairs(t) do
-    list[i] = json.object(row_fields, {program = row.bound.name, sizes = sizes_text(row.bound),
-      options = select(4, core.identity(row.bound)), predicted = row.seconds, ms = row.ms, tflops = row.tflops, gbps = row.gbps, trials = row.trials, measured = row.measured, ended = row.ended, why = row.why,
-      script = plans[row] and plans[row]:script()})
-  end
-  return json.encode(json.object("format device rows", {format = "millrace tuned 1", device = t.device.name, rows = json.list(list)})) .. "\n"
+  for i, row in ipairs(t) do list[i] = row_as_json(row) end
+  local all = {format = "millrace tuned 1", device = t.device.name, rows = json.list(list)}
+  return json.encode(json.object("format device rows", all)) .. "\n"
 end
 
 local result = record("result of mr.tune", "device", {__name = "millrace.tuned", __tostring = text_of, methods = {json = entry(as_json)}})

@@ -27,7 +27,8 @@ is(none, 10, "what is no such text")
 
 ---- who compiles for whom -----------------------------------------------------------------------------------------------
 
--- hosts: of ranks 1, 2, ...; those in capitals are chosen. shared: all ranks of a host have all of its cores, else each has its own. -> "asker: helper/workers ...; ..."
+-- hosts: of ranks 1, 2, ...; those in capitals are chosen. shared: all ranks of a host have all of its cores, else each has its own. ->
+-- "asker: helper/workers ...; ..."
 local function assigned(hosts, workers, shared)
   local offers, chosen, words = {}, {}, {}
   for rank = 1, #hosts do
@@ -90,15 +91,16 @@ replace("compile_missing", function(inner)
   return list
 end)
 replace("compile_wanted", function(inner, phase)
-  return {api = "cuda", name = inner.plan.name, source = inner.plan.name .. phase, arch = "sm_90a", fast_math = false, options = {"-a"}, tool = TOOL}
+  local name = inner.plan.name
+  return {api = "cuda", name = name, source = name .. phase, arch = "sm_90a", fast_math = false, options = {"-a"}, tool = TOOL}
 end)
 replace("compile_give", function(inner, phase, tool, log, bytes)
   assert(inner.phase[phase] == "missing")
   inner.phase[phase] = tool and ("%s,%s"):format(log, bytes) or "here"
 end)
 
--- Three ranks (or `size`), of which rank 1 does `body` with rank 2, and further ones, as helpers; what these compile is `compile(source)` ->
--- done?, tool or nil, log or why, binary. -> what body returns, the log of the helpers: texts begun and dropped
+-- Three ranks (or `size`), of which rank 1 does `body` with rank 2, and further ones, as helpers; what these compile is `compile(source)`
+-- -> done?, tool or nil, log or why, binary. -> what body returns, the log of the helpers: texts begun and dropped
 local function ask(body, compile, workers, waiting, seed, size)
   local log, live = {}, 0
   replace("compile_state", function() return workers or 1, 0, waiting or 0 end)
@@ -115,7 +117,11 @@ local function ask(body, compile, workers, waiting, seed, size)
     local results = r:map({"task"}, function(_, with)
       local helped <close> = helpers.use(r, with)
       return body(r)
-    end, {between = between, compilers = function() return {workers = core.compile_state(), cores = tostring(r.rank)} end, choose = function(offers) return chosen, helpers.assign(offers, chosen) end})
+    end, {
+      between = between,
+      compilers = function() return {workers = core.compile_state(), cores = tostring(r.rank)} end,
+      choose = function(offers) return chosen, helpers.assign(offers, chosen) end,
+    })
     stop()
     return results[1].value or results[1].why
   end)
@@ -214,7 +220,11 @@ ok(got:find "here" and got:find "binary", "with as much to do for each worker, t
 
 ---- what a helper is sent -----------------------------------------------------------------------------------------------
 
-local wrong = {id = 1, api = "cuda", name = "n", source = "s", arch = "sm_90a", fast_math = false, options = {}, tool = TOOL}
+local function job(id, source)
+  return {kind = "compile", id = id, api = "cuda", name = "n", source = source, arch = "sm_90a", fast_math = false, options = {},
+    tool = TOOL}
+end
+local wrong = job(1, "s")
 local fields <const> = {"api", "name", "source", "arch", "fast_math", "options", "tool"}
 got, log = ask(function(r)
   local answers, n = {}, 0
@@ -234,7 +244,7 @@ got, log = ask(function(r)
     r:send(2, {kind = "forget", id = id})
   end
   r:send(2, {kind = "compile"})
-  r:send(2, {kind = "compile", id = 5, api = "cuda", name = "n", source = "last", arch = "sm_90a", fast_math = false, options = {}, tool = TOOL})
+  r:send(2, job(5, "last"))
   while #answers < 3 * #fields or n == #answers do r:poll(1) end
   return n .. " " .. answers[1]
 end, good)
@@ -245,7 +255,7 @@ got, log, live = ask(function(r)
   local refused = 0
   r:handle("compiled", function(m) refused = refused + (m.why and 1 or 0) end)
   for i = 1, 300 do
-    r:send(2, {kind = "compile", id = i, api = "cuda", name = "n", source = "s", arch = "sm_90a", fast_math = false, options = {}, tool = TOOL})
+    r:send(2, job(i, "s"))
   end
   while refused < 44 do r:poll(1) end
   return refused
@@ -255,8 +265,8 @@ is(live, 0, "  and drops them at the end")
 
 ---- a rank that asks, alone ---------------------------------------------------------------------------------------------
 
--- A rank whose helpers are these: {sent= what it sends as texts, waits= for how long it waits for messages and compilers, kernel(name), answer(id,
--- from, o)}; use= is to be closed. workers, waiting: its compilers, and what waits for these.
+-- A rank whose helpers are these: {sent= what it sends as texts, waits= for how long it waits for messages and compilers, kernel(name),
+-- answer(id, from, o)}; use= is to be closed. workers, waiting: its compilers, and what waits for these.
 local function asker(list, workers, waiting)
   local x, at = {sent = {}, waits = {}, now = 0}, {}
   core.clock = function() return x.now end
@@ -398,9 +408,11 @@ do
   ok(x.b.inner.dropped and not x.a.inner.dropped, "  but not what is done")
   helpers.compile_wait(7)
   is(select(2, x.logged()), "compilers 7", "then the rank is alone")
-  is(helpers.compile_begin{name = "c", phases = 1}:kernel() .. select(2, x.logged()), "here", "  and compiles by itself, without a look at messages")
+  is(helpers.compile_begin{name = "c", phases = 1}:kernel() .. select(2, x.logged()), "here",
+    "  and compiles by itself, without a look at messages")
 end
-is(helpers.workers(60, {{workers = 3}, {workers = 3}}) .. " " .. helpers.workers(70, {{workers = 3}}), "64 70", "no more than 64 kernels are under way, or as many as it has compilers")
+is(helpers.workers(60, {{workers = 3}, {workers = 3}}) .. " " .. helpers.workers(70, {{workers = 3}}), "64 70",
+  "no more than 64 kernels are under way, or as many as it has compilers")
 
 ---- a helper, alone -----------------------------------------------------------------------------------------------------
 
@@ -413,12 +425,15 @@ do
   core.compile_end_idle = function() idle = idle + 1 end
   core.compile_source = function(m)
     live[m.source] = true
-    return {done = function() return ready[m.source] end, result = function() return m.source == "other" and "compiler 2" or TOOL, "log", m.source end,
-      drop = function() live[m.source] = nil end}
+    return {
+      done = function() return ready[m.source] end,
+      result = function() return m.source == "other" and "compiler 2" or TOOL, "log", m.source end,
+      drop = function() live[m.source] = nil end,
+    }
   end
   local between, stop = helpers.serve(r)
   local function compile(from, id, source)
-    handlers.compile({id = id, api = "cuda", name = "n", source = source, arch = "sm_90a", fast_math = false, options = {}, tool = TOOL}, from)
+    handlers.compile(job(id, source), from)
   end
   local function under_way()
     local list = {}
@@ -458,5 +473,7 @@ end
 
 for name, f in pairs(real) do core[name] = f end
 
-if io.open "/proc/self/status" then ok(helpers.compilers().cores:find "^%d[%d,-]*$", "a rank knows its cores: " .. helpers.compilers().cores) end
+if io.open "/proc/self/status" then
+  ok(helpers.compilers().cores:find "^%d[%d,-]*$", "a rank knows its cores: " .. helpers.compilers().cores)
+end
 tap.done_testing()

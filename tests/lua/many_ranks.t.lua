@@ -35,7 +35,8 @@ end
 
 -- 64 ranks with ten equal tasks each, of ten seconds and 20 questions, which take rank 0 0.4 ms each: 0.083 of its time.
 local count = {}
-local values, stats = sim.play{size = 65, latency = 1e-5, bandwidth = 1e9, charge = function(label) return label == "ask store" and 4e-4 or 5e-5 end,
+local values, stats = sim.play{size = 65, latency = 1e-5, bandwidth = 1e9,
+  charge = function(label) return label == "ask store" and 4e-4 or 5e-5 end,
   body = function(farm)
     local r = ranks_of(farm)
     r:serve("store", function(x) return x end)
@@ -72,9 +73,10 @@ is(with_results(values, 201, 600), 201, "  and all have the results")
 
 ---- ranks that are lost ----------------------------------------------------------------------------------
 
--- Ranks that sleep(rank, task) seconds for a task, in calls of map one after the other. -> what ranks return, the times at which a task was
--- begun, what was reported, and which ranks had tasks, for each call; with o.wait, what rank 0 says of ranks that hang so many seconds after
--- the last call. o.before(rank): seconds that it sleeps before the first call. What a rank returns is false if it had not all results of a call.
+-- Ranks that sleep(rank, task) seconds for a task, in calls of map one after the other. -> what ranks return, the times at which a task
+-- was begun, what was reported, and which ranks had tasks, for each call; with o.wait, what rank 0 says of ranks that hang so many
+-- seconds after the last call. o.before(rank): seconds that it sleeps before the first call. What a rank returns is false if it had not
+-- all results of a call.
 local function play_lost(o)
   local begun, reports, by, hung = {}, {}, {}, nil
   local values, stats = sim.play{size = o.size, latency = 1e-3, stop = o.stop, body = function(farm, rank)
@@ -104,7 +106,8 @@ local function play_lost(o)
 end
 
 local at, begun, reports, by, hung = {}, nil, nil, nil, nil
-values, begun, reports, by, hung = play_lost{size = 9, n = 40, stop = 5000, wait = 1000, sleep = function(rank) return rank == 3 and 1e9 or 10 end,
+values, begun, reports, by, hung = play_lost{size = 9, n = 40, stop = 5000, wait = 1000,
+  sleep = function(rank) return rank == 3 and 1e9 or 10 end,
   report = function(task, now, n) if n ~= "again" then at[#at + 1] = now end end}
 is(#at, 40, "a rank that never answers: all tasks are reported")
 ok(at[39] < 61 and at[40] < 112, ("  the others by %.1f s, its own by %.1f s"):format(at[39], at[40]))
@@ -113,8 +116,8 @@ local lost = 0
 for _, text in ipairs(reports) do if text:find "of 3: nothing has come from rank 3 on host0 for 100 s" then lost = lost + 1 end end
 is(lost, 1, "  which are said to be lost, once")
 is(hung, "rank 3 on host0 hangs: the job ends without it", "  and at the end to hang")
-for wait, want in pairs{[10] = "rank 2 on host0, rank 9 on host1 hang: the job ends without them", [350] = "rank 9 on host1 hangs: the job ends without it",
-  [1500] = "none"} do
+for wait, want in pairs{[10] = "rank 2 on host0, rank 9 on host1 hang: the job ends without them",
+  [350] = "rank 9 on host1 hangs: the job ends without it", [1500] = "none"} do
   values, begun, reports, by, hung = play_lost{size = 10, n = 9, stop = 5000, wait = wait,
     sleep = function(rank) return rank == 2 and 400 or rank == 9 and 1000 or 10 end}
   is(hung, want, ("ranks that have answered %d s after all is done do not hang"):format(wait))
@@ -131,8 +134,8 @@ local function reported_once(n)
   return good
 end
 
--- Rank 2 answers after 150 s, when rank 3 has begun with its task at 140 s: that counts, and what rank 3 gives at 210 s does not. Rank 1 has
--- the last task from 120 to 215 s.
+-- Rank 2 answers after 150 s, when rank 3 has begun with its task at 140 s: that counts, and what rank 3 gives at 210 s does not. Rank 1
+-- has the last task from 120 to 215 s.
 local first
 values, begun, reports, by = play_lost{size = 4, n = 6, sleep = function(rank, i)
   if rank == 2 and not first then
@@ -163,7 +166,8 @@ ok(not by[2][2] and by[3][2], "  it has tasks in the one after")
 -- A task from which no rank returns.
 values, begun, reports = play_lost{size = 5, n = 20, stop = 5000, sleep = function(_, i) return i == 7 and 1e9 or 10 end}
 is(begun[7], 2, "a task from which no rank returns is tried on two of them")
-ok(values[0] and not values[0][7].good and values[0][7].why:find "nothing has come from rank", "  and has failed", values[0] and values[0][7].why)
+ok(values[0] and not values[0][7].good and values[0][7].why:find "nothing has come from rank",
+  "  and has failed", values[0] and values[0][7].why)
 is(reported_once(20), 19, "  all others are done")
 
 -- Rank 2 answers after 150 s, when no other rank has begun with its task, which was waiting behind others since 100 s.
@@ -213,7 +217,8 @@ sim.play{size = 4, latency = 1e-3, stop = 5000, body = function(farm, rank)
     warn = function(text) warned[#warned + 1] = text end})
 end}
 local function shows(rank, text) ok(shown[rank]:find(text .. "\n", 1, true), ("  rank %s: %s"):format(rank, text), shown[rank]) end
-is(table.concat(warned, "; "), "nothing has come from rank 3 for 100 s: it is not waited for", "a rank that is lost before it is ready is said to be, once")
+is(table.concat(warned, "; "), "nothing has come from rank 3 for 100 s: it is not waited for",
+  "a rank that is lost before it is ready is said to be, once")
 shows("3", "is waited for: has not called mr.tune yet, or still times its GPU")
 shows("3", "is not waited for: nothing has come from it")
 shows("3", "came too late for this list")
@@ -223,7 +228,8 @@ ok(shown["1"]:find "^task" and not shown["1"]:find "nothing.*task", "  and with 
 
 -- Rank 1 alone does tasks, and is lost in the first call.
 values = play_lost{size = 2, n = 1, calls = 2, stop = 5000, sleep = function() return 1e9 end}
-is(type(values[0]) == "table" and values[0].why:match "farm: .*", "farm: there is no rank that does tasks: nothing has come from rank 1 on host0",
+is(type(values[0]) == "table" and values[0].why:match "farm: .*",
+  "farm: there is no rank that does tasks: nothing has come from rank 1 on host0",
   "where no rank does tasks, those that are lost are named")
 
 -- All other ranks are lost: those that were are as good as any.
@@ -237,7 +243,8 @@ values, begun, reports, by, hung = play_lost{size = 3, n = 4, stop = 5000, wait 
 end, report = function(_, now, n) if n ~= "again" then done_at = now end end}
 ok(values[0], "where all ranks that do tasks are lost, rank 0 comes to the end", values[0] and values[0].why)
 is(values[0] and #values[0], 4, "  with a result of each task")
-is(values[0] and values[0][4].why, "no rank is left that does tasks: nothing has come from rank 1 on host0, rank 2 on host0", "  which says why")
+is(values[0] and values[0][4].why, "no rank is left that does tasks: nothing has come from rank 1 on host0, rank 2 on host0",
+  "  which says why")
 is(values[0] and values[0][1].value .. " " .. values[0][2].value, "1 4", "  those that were done are kept")
 ok(done_at > 290 and done_at < 295, "  after twice the limit since one was heard", done_at)
 values = play_lost{size = 2, n = 2, stop = 5000, sleep = function() return 195 end}
@@ -257,7 +264,8 @@ local function suspect_and(second)
   local x = found[0] and found[0][1] or {why = "no result"}
   return tried .. " " .. (x.value or x.why)
 end
-is(suspect_and(function(farm) farm:sleep(60) return "good" end), "2 good", "a suspect result that is late is not better than the one on its way")
+is(suspect_and(function(farm) farm:sleep(60) return "good" end), "2 good",
+  "a suspect result that is late is not better than the one on its way")
 is(suspect_and(function(farm) farm:sleep(60) error("no", 0) end), "2 ?", "  but than none")
 is(suspect_and(function(farm) farm:sleep(1e9) end), "2 ?", "  also of a rank that never returns")
 tap.done_testing()

@@ -14,7 +14,9 @@ end
 
 -- What all ranks return, as a text; where they differ, "different".
 local function all_of(values, size)
-  for rank = 1, size - 1 do if values[rank] ~= values[0] then return "different: " .. tostring(values[rank]) .. " and " .. tostring(values[0]) end end
+  for rank = 1, size - 1 do
+    if values[rank] ~= values[0] then return ("different: %s and %s"):format(values[rank], values[0]) end
+  end
   return values[0]
 end
 
@@ -125,7 +127,8 @@ for _, size in ipairs{4, 2} do
   end)
   local all = all_of(values, size)
   if size == 4 then
-    ok(all == "1 2 ? (no) 5" or all == "1 2 ? ? 5", "a suspect result is tried on another rank, and counts if there is no better one: " .. all)
+    ok(all == "1 2 ? (no) 5" or all == "1 2 ? ? 5",
+      "a suspect result is tried on another rank, and counts if there is no better one: " .. all)
   else
     ok(all == "? ? ? ? ?", "  and where there is no other rank", all)
   end
@@ -154,7 +157,8 @@ values = play(3, 1, function(farm)
   local r = new_ranks(farm)
   return tostring(select(2, pcall(r.map, r, names(2), function() end, {choose = function() return {} end})))
 end)
-ok(all_of(values, 3) == values[1] and values[1]:find "farm: there is no rank that does tasks$", "where no rank does tasks, that is an error on all of them", all_of(values, 3))
+ok(all_of(values, 3) == values[1] and values[1]:find "farm: there is no rank that does tasks$",
+  "where no rank does tasks, that is an error on all of them", all_of(values, 3))
 
 -- Which devices measure: those that are alike.
 local choose_devices = require("millrace.farm_devices").choose
@@ -186,7 +190,8 @@ do
   local devices, said = require "millrace.farm_devices", 0
   local function unfit(rank) return {host = "h" .. rank, offer = {name = "H200", driver = "1", fails = "it faults"}} end
   local found, why = devices.choose({unfit(1), unfit(2)}, function() said = said + 1 end)
-  ok(not found and said == 2 and why:find "^no rank measures, for the reasons above", "where no device is fit to measure, that is an error", why)
+  ok(not found and said == 2 and why:find "^no rank measures, for the reasons above",
+    "where no device is fit to measure, that is an error", why)
   local without = {{host = "a"}, {host = "b", why = "no driver"}, {host = "c", why = "another GPU"}}
   is(devices.without(without), "rank 2 on b: no driver", "where there is no device, the first rank that knows says why")
   without[1].offer = {}
@@ -203,14 +208,18 @@ local function chosen_of_boards(list)
   table.sort(ranks)
   return table.concat(ranks, " ") .. ";" .. table.concat(said, "\n")
 end
-local shares = "rank %d on %s measures nothing: it has the same GPU as rank %d; unset CUDA_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES there, or start fewer ranks"
-is(chosen_of_boards{{"a", "1B"}, {"a", "1C"}, {"a", "1B"}, {"a", "1B"}}, "1 2;" .. shares:format(3, "a", 1) .. "\n" .. shares:format(4, "a", 1),
+local shares = "rank %d on %s measures nothing: it has the same GPU as rank %d; unset CUDA_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES there, "
+  .. "or start fewer ranks"
+is(chosen_of_boards{{"a", "1B"}, {"a", "1C"}, {"a", "1B"}, {"a", "1B"}}, "1 2;" .. shares:format(3, "a", 1)
+  .. "\n" .. shares:format(4, "a", 1),
   "of ranks with one board the first measures, and the others are named")
 is(chosen_of_boards{{"a", "1B"}, {"b", "1B"}, {"b", "1C"}}, "1 2 3;", "boards of two hosts are two")
-is(chosen_of_boards{{"a", "1B"}, {"a", "1B"}, {"b", "1B"}, {"b", "1B"}}, "1 3;" .. shares:format(2, "a", 1) .. "\n" .. shares:format(4, "b", 3),
+is(chosen_of_boards{{"a", "1B"}, {"a", "1B"}, {"b", "1B"}, {"b", "1B"}}, "1 3;" .. shares:format(2, "a", 1)
+  .. "\n" .. shares:format(4, "b", 3),
   "two ranks on each of two boards")
 is(chosen_of_boards{{"a"}, {"a"}, {"a", "1B"}}, "1 2 3;", "one that is not known is nobody else's")
-is(chosen_of_boards{{"a", "1B", 2.0}, {"a", "1B", 1.0}, {"a", "1B", 1.0}}, "1;" .. shares:format(2, "a", 1) .. "\n" .. shares:format(3, "a", 1),
+is(chosen_of_boards{{"a", "1B", 2.0}, {"a", "1B", 1.0}, {"a", "1B", 1.0}}, "1;" .. shares:format(2, "a", 1)
+  .. "\n" .. shares:format(3, "a", 1),
   "a single board is not compared with itself")
 is(chosen_of_boards{{"a", "1B", 1.0}, {"a", "1C", 1.0}, {"a", "1D", 2.0}, {"a", "1D", 2.0}, {"a", "1D", 2.0}}:match "^[%d ]*", "1 2 3",
   "a board on which several ranks timed the product together is not compared by it")
@@ -271,7 +280,8 @@ do
   local now, shown = 100, {}
   local p = require("millrace.farm_progress").new(function(i) return ("row %s"):format(("ab"):sub(i, i)) end, function() return now end,
     function(text) shown[#shown + 1] = text end)
-  local state = {offers = {{host = "one", offer = {name = "H200"}}, {host = "two"}}, doing = {2}, heard = {0, 0, 0, 0}, lost = {[4] = "rank 4"}, late = {}}
+  local state = {offers = {{host = "one", offer = {name = "H200"}}, {host = "two"}}, doing = {2}, heard = {0, 0, 0, 0},
+    lost = {[4] = "rank 4"}, late = {}}
   p:step(state)
   is(#shown, 0, "no table at once")
   p:count(1, "rows")
@@ -357,7 +367,8 @@ values = play(9, 7, function(farm)
     return x.double == 2 * i and x.of == i and x.by == r.rank and "yes" or "no"
   end))
 end)
-is(all_of(values, 9), ("yes "):rep(4) .. "(" .. (all_of(values, 9):match "%((.-)%)" or "") .. ")" .. (" yes"):rep(35), "each is answered, and one with its error")
+is(all_of(values, 9), ("yes "):rep(4) .. "(" .. (all_of(values, 9):match "%((.-)%)" or "") .. ")" .. (" yes"):rep(35),
+  "each is answered, and one with its error")
 ok(all_of(values, 9):find("not 5", 1, true), "  which it is")
 ok(most > 1 and calls < 48, ("  %d calls, of %d at most"):format(calls, most))
 for size, what in ipairs{"  in one process, too", "  and with one rank that asks"} do
@@ -482,13 +493,16 @@ is(values[1], "123 end begin", "messages of rank 0 stay there for next, up to th
 do
   local waits, inbox = {}, {'{"kind":"a","map":0}', '{"kind":"b","map":0}'}
   local function none() end
-  local r = new_ranks{rank = function() return 1 end, size = function() return 2 end, host = none, closed_rank = none, receive = function(_, seconds)
+  local farm = {rank = function() return 1 end, size = function() return 2 end, host = none, closed_rank = none}
+  function farm:receive(seconds)
     waits[#waits + 1] = seconds
     return table.remove(inbox, 1), 0
-  end}
+  end
+  local r = new_ranks(farm)
   is(r:poll(0.25), false, "a look at messages")
   is(table.concat(waits, " ") .. " " .. #r.deferred, "0.25 0 0 2", "  waits for the first alone")
   inbox, waits = {'{"kind":"end","map":0}', '{"kind":"begin","map":1}'}, {}
-  is(tostring(r:poll(0.25)) .. " " .. tostring(r:poll(0.25)) .. " " .. #waits, "true true 1", "  and says that the end has come, behind which it does not look")
+  is(tostring(r:poll(0.25)) .. " " .. tostring(r:poll(0.25)) .. " " .. #waits, "true true 1",
+    "  and says that the end has come, behind which it does not look")
 end
 tap.done_testing()

@@ -23,9 +23,11 @@ local text = tostring(tuned)
 ok(text:find "^3 rows on h200" and text:find "gemm +m=512 n=512 k=256" and text:find "rmsnorm", "shown as a table")
 local data = json.decode(tuned:json())
 is(data.format, "millrace tuned 1", "as JSON")
-ok(data.rows[3].sizes == "m=256 n=128 k=128" and data.rows[3].options == "activation=silu" and data.rows[1].options == "", "  with options, which rows may differ in")
+ok(data.rows[3].sizes == "m=256 n=128 k=128" and data.rows[3].options == "activation=silu" and data.rows[1].options == "",
+  "  with options, which rows may differ in")
 ok(text:find "gemm +m=256 n=128 k=128 activation=silu", "  as the table")
-is(tostring(tuned[3]):gsub("[%d.]+", "0"), "gemm m=0 n=0 k=0 activation=silu: predicted 0 ms; 0 TFLOP/s, 0 GB/s; 0 measured; ended: trials", "a row is shown")
+is(tostring(tuned[3]):gsub("[%d.]+", "0"), "gemm m=0 n=0 k=0 activation=silu: predicted 0 ms; 0 TFLOP/s, 0 GB/s; 0 measured; ended: trials",
+  "a row is shown")
 ok(#data.rows == 3 and data.rows[2].program == "rmsnorm" and data.rows[3].script == tuned[3].plan:script(), "  with all rows")
 
 -- A row without a plan.
@@ -37,7 +39,8 @@ local long = mr.program("long", function(p)
 end)
 local mixed = mr.tune({{long, m = 16, n = 200000}, {norm, m = 64, n = 512}}, o)
 ok(mixed[1].plan == nil and mixed[1].why:find "^no legal plan", "a row without a plan says why")
-ok(mixed[2].plan ~= nil and tostring(mixed):find "no legal plan found for %d tile shapes\n", "  in a line of the table, and the others are there")
+ok(mixed[2].plan ~= nil and tostring(mixed):find "no legal plan found for %d tile shapes\n",
+  "  in a line of the table, and the others are there")
 ok(tostring(mixed[1]):find "^long m=16 n=200000: no plan: no legal plan .*\n.*shared memory", "  and all of it where the row is shown")
 is(tostring(mr.tune({{norm, m = 64, n = 512}}, o)):match "^[^\n]*", "1 row on h200, ms", "one row")
 
@@ -91,7 +94,8 @@ for _, case in ipairs{
   {"a size that is missing", "tune: row 1: .*size of axis 'n' is missing", {{norm, m = 8}}},
   {"a program without sizes", "tune: row 1 is a program without sizes", {norm}},
   {"a name", "tune: row 2 begins with 'gemm'; a row is {program, m=, ...}", {{norm, m = 8, n = 64}, {"gemm", m = 8, n = 8, k = 8}}},
-  {"a row behind a nil", "tune: row 2 must be a program with sizes, or {program, m=, ...}, not nil", {norm{m = 8, n = 64}, nil, norm{m = 16, n = 64}}},
+  {"a row behind a nil", "tune: row 2 must be a program with sizes, or {program, m=, ...}, not nil",
+    {norm{m = 8, n = 64}, nil, norm{m = 16, n = 64}}},
   {"an option in the list", "tune: the list of rows has 'device', which is no number of a row", {norm{m = 8, n = 64}, device = "h200"}},
   {"a sequence", "tune: row 1 is of .*sequence.*, not of a program", {{mr.examples.llama3_decode, b = 1}}},
 } do
@@ -100,7 +104,8 @@ for _, case in ipairs{
 end
 local good, why = pcall(mr.tune, {{norm, m = 8, n = 64}}, {trails = 3})
 ok(not good and tostring(why):find "tune: unknown option 'trails'; did you mean 'trials'", "an option: " .. tostring(why))
-for text, bad in pairs{["seconds must be a number of at least 0, not 'x'"] = {seconds = "x"}, ["trials must be a number of at least 0, not %-1"] = {trials = -1},
+for text, bad in pairs{["seconds must be a number of at least 0, not 'x'"] = {seconds = "x"},
+    ["trials must be a number of at least 0, not %-1"] = {trials = -1},
     ["seed must be an integer, not 1.5"] = {seed = 1.5}, ["compile must be true or false, not 1"] = {compile = 1}} do
   good, why = pcall(mr.tune, {{norm, m = 8, n = 64}}, bad)
   ok(not good and tostring(why):find("tune: " .. text), "a value of an option: " .. tostring(why))
