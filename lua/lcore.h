@@ -32,6 +32,7 @@ struct host {
 	/* How often Ctrl-C was caught, by core.heed or by search:run, so that the script goes on; who runs several of these looks
 	 * whether it has grown, and stops. */
 	int heeded;
+	int uninterrupted;		/* how many functions of core.uninterrupted run */
 	lua_State *L;			/* the Lua thread that called the core last: set by enter() */
 	enum strict strict;		/* set by strict_set */
 	const char *home;		/* folder of hw/ and examples/; borrowed from main */
@@ -62,6 +63,8 @@ struct host *host_of(lua_State *L);
 struct host *enter(lua_State *L);
 /* Raise "interrupted" if Ctrl-C was pressed. */
 void check_stop(lua_State *L);
+/* Is this the call of a function of core.uninterrupted, or its return? For hooks. */
+bool is_uninterrupted_call(lua_State *L, lua_Debug *ar);
 struct stop stop_of(const struct host *h);
 
 /* Locations. here(): the user's line, its file name copied into `a`, or shared with

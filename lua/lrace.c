@@ -310,6 +310,42 @@ static int try_l(lua_State *L)
 	return protected_call(L, false);
 }
 
+static int call_uninterrupted_l(lua_State *L)
+{
+	struct host *h = host_of(L);
+	int interrupted = h->interrupted, status;
+
+	h->interrupted = 0;		/* the core does not see it either */
+	h->uninterrupted++;
+	lua_pushvalue(L, lua_upvalueindex(1));
+	lua_insert(L, 1);
+	status = lua_pcall(L, lua_gettop(L) - 1, LUA_MULTRET, 0);
+	h->uninterrupted--;
+	if (interrupted)
+		h->interrupted = interrupted;
+	return status == LUA_OK ? lua_gettop(L) : lua_error(L);
+}
+
+bool is_uninterrupted_call(lua_State *L, lua_Debug *ar)
+{
+	bool is;
+
+	lua_getinfo(L, "f", ar);
+	is = lua_tocfunction(L, -1) == call_uninterrupted_l;
+	lua_pop(L, 1);
+	return is;
+}
+
+/* core.uninterrupted(f) -> a function that calls f, which Ctrl-C does not end: for __close, which puts right what a function that was
+ * interrupted has left. f must end soon, and not yield. */
+static int uninterrupted_l(lua_State *L)
+{
+	luaL_checktype(L, 1, LUA_TFUNCTION);
+	lua_settop(L, 1);
+	lua_pushcclosure(L, call_uninterrupted_l, 1);
+	return 1;
+}
+
 /* core.heeded() -> how often Ctrl-C was caught, by core.heed or by search:run, so that the script goes on; who runs several of
  * these looks whether it has grown, and stops. */
 RETURNS(heeded, lua_pushinteger(L, host_of(L)->heeded))
@@ -324,7 +360,8 @@ void lua_open_race(lua_State *L)
 	static const luaL_Reg functions[] = {
 		{ "compile_begin", compile_begin_l }, { "compile_wait", compile_wait_l },
 		{ "compile_end_idle", compile_end_idle_l }, { "compile_state", compile_state_l }, { "race", race_l },
-		{ "meanwhile", meanwhile_l }, { "heed", heed_l }, { "heeded", heeded_l }, { "try", try_l }, { NULL, NULL } };
+		{ "meanwhile", meanwhile_l }, { "heed", heed_l }, { "heeded", heeded_l }, { "try", try_l },
+		{ "uninterrupted", uninterrupted_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ .name = POOL_CLASS, .meta = pool });
 	class_new(L, &(struct class_def){ .name = COMPILING_CLASS, .methods = methods, .meta = meta });

@@ -68,11 +68,17 @@ static void note_location(lua_State *L, lua_Debug *ar)
  * so more memory is requested than can exist. */
 static void stop_hook(lua_State *L, lua_Debug *ar)
 {
-	if (!host_of(L)->interrupted) {
+	const struct host *h = host_of(L);
+
+	if (h->uninterrupted)
+		return;
+	if (!h->interrupted) {
 		if (lua_gethookcount(L) != HOOK_COUNT)
 			lua_sethook(L, stop_hook, LUA_MASKCOUNT, HOOK_COUNT);
 		return;
 	}
+	if (is_uninterrupted_call(L, ar))
+		return;
 	lua_sethook(L, stop_hook, LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT, 1);
 	if (!stop_location[0])
 		note_location(L, ar);

@@ -85,10 +85,10 @@ function ahead:step(search, is_first)
 end
 
 -- What is still being compiled is dropped.
-function ahead:__close()
+ahead.__close = core.uninterrupted(function(self)
   for _, compiling in pairs(self.jobs) do compiling:drop() end
   self.server:end_idle()
-end
+end)
 
 -- The items that are under way, for measure.lua to go on with. Here there are none.
 function ahead:hand_over() return {} end
@@ -137,7 +137,7 @@ function ahead_of_ranks:hand_over()
   return list
 end
 
-function ahead_of_ranks:__close() self.queue:drop() end
+ahead_of_ranks.__close = core.uninterrupted(function(self) self.queue:drop() end)
 
 -- The same for servers of other ranks. o.trials: of the complete search.
 local function of_ranks(bound, servers, make, o)

@@ -219,11 +219,11 @@ function watcher:finish(result)
 end
 
 -- However the search ends, also by an error.
-function watcher:__close()
+watcher.__close = core.uninterrupted(function(self)
   clear_line(self)
   if self.screen then self.screen:close() end
   self.screen = nil
-end
+end)
 
 -- watch{title=, show=} -> a watcher to call with states; declare it <close>. show: on a screen, if there is a terminal;
 -- otherwise on a line of standard error, if that is a terminal; if it is none, lines= says after how many seconds there is another line, nil:

@@ -32,6 +32,10 @@ stops 'a loop in an error handler' \
 stops 'a value that shows itself for ever' \
 	'return setmetatable({}, {__tostring = function() while true do end end})'
 
+stops 'a loop around pcall of what is closed without a stop' \
+	'local done = setmetatable({}, {__close = require "millrace.core".uninterrupted(function() end)}) '\
+'while true do pcall(function() local _ <close> = done while true do end end) end'
+
 # The core, too: waits for a plan of 1,000 sTasks on 12 lanes take a minute or more.
 stops 'plan:fill_waits' 'plan:fill_waits()' \
 	'chain = mr.program("chain", function(p) local m, n = p:axes("m", "n") ' \
@@ -47,6 +51,37 @@ for call in 'check()' 'compile{target = "cuda", text = true}' 'compile{target = 
 	stops "plan:$call" "while true do pcall(function() plan:$call end) end" \
 		'plan = mr.load_plan("attention_serial", mr.examples.flash_attention{b = 8, h = 16, m = 8192, d = 128})'
 done
+
+# What an interrupted function is to put right, it does completely, and the core with it; errors of that are errors.
+cat >"$T/closed.lua" <<'E2'
+local core = require "millrace.core"
+local steps = 0
+local function press() io.popen "kill -INT $PPID":close() end
+local function closing(f) return setmetatable({}, {__close = core.uninterrupted(f)}) end
+print(core.heed(function()
+  local _ <close> = closing(function()
+    for _ = 1, 1000 do steps = steps + 1 end
+    mr.examples.gemm{m = 64, n = 64, k = 64}:graph()
+  end)
+  press()
+  while true do end
+end), steps)
+print(core.heed(function()
+  do local _ <close> = closing(function() press() for _ = 1, 1000 do steps = steps + 1 end end) end
+  while true do end
+end), steps)
+print(pcall(function() local _ <close> = closing(function() error("boom", 0) end) end))
+print(pcall(core.uninterrupted, 1))
+print(select("#", core.uninterrupted(function(...) return ... end)(1, nil, nil)))
+E2
+t_cmd 'what is closed by an interrupted function' 0 timeout 60 "$MILLRACE" "$T/closed.lua"
+t_out '  is closed completely' <<'E2'
+false	1000
+false	2000
+false	boom
+false	bad argument #1 to 'millrace.core.uninterrupted' (function expected, got number)
+3
+E2
 
 # A script ends with status 1.
 rm -f "$T/err"
