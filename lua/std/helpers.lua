@@ -305,10 +305,10 @@ function helpers.workers(own, list)
   return n
 end
 
-local one_task = {__close = function()
+local one_task = {__close = core.uninterrupted(function()
   for c in pairs(live) do c:drop() end
   team = {}
-end}
+end)}
 
 -- Ask these helpers until the result of this call, or of an earlier one, is closed: what helpers.assign gives for this rank; nil: none.
 function helpers.use(of, list)

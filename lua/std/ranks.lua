@@ -204,12 +204,11 @@ end
 
 ---- doing tasks --------------------------------------------------------------------------------------
 
--- {good=, value= or why=}. Ctrl-C that ends it raises again at the next call of a function in Lua, also of __close: who heeds it resets
--- r.task.
+-- {good=, value= or why=}
 local function attempt(r, run, task, with)
+  local _ <close> = setmetatable({}, {__close = core.uninterrupted(function() r.task = nil end)})
   r.task = task
   local good, value = r.try(run, task, with)
-  r.task = nil
   return {good = good, value = good and value or nil, why = not good and tostring(value) or nil}
 end
 
@@ -468,7 +467,6 @@ local function alone(r, names, run, o)
   for task in ipairs(names) do
     local stopped, good, x = core.heeded() > heeded, false, nil
     if not stopped then good, x = core.heed(attempt, r, run, task) end
-    r.task = nil
     results[task] = good and x or {good = false, why = "interrupted"}
     if o.report and not stopped then o.report(task, 0, results[task], task) end
   end
