@@ -271,11 +271,8 @@ function group:await_ranks()
   return offers
 end
 
--- Why no rank measures: of what these offer, or as those that would are lost. nil: there is one, or none was asked.
+-- Why no rank offers a device: as those that would are lost, or by what these say. nil: none was asked.
 function group:why_none(offers)
-  for rank, x in pairs(offers) do
-    if x.offer then return nil end
-  end
   for rank = 1, self.ranks.size - 1 do
     if self.ranks.lost[rank] then return self.ranks.lost[rank] .. ": nothing has come from it since it was lost" end
   end
@@ -293,7 +290,6 @@ function remote.begin(ranks, name, warn, silence)
     untaken = {},                                       -- handles with a measured row that the policy has not polled: the next incumbent?
     measured = {}}, group)                              -- rows of candidates that were dropped, by script
   local offers = g:await_ranks()
-  g.without = g:why_none(offers)
   local chosen, wrong = farm_devices.choose(offers, warn)
   if wrong then g:refuse("search: " .. wrong) end
   local given = helpers.assign(offers, chosen)
@@ -305,6 +301,7 @@ function remote.begin(ranks, name, warn, silence)
       g.servers[#g.servers + 1], g.of_rank[rank], g.driver = s, s, offers[rank].offer.driver
     end
   end
+  if not g.servers[1] then g.without = g:why_none(offers) end
   return g
 end
 
