@@ -336,13 +336,25 @@ bool is_uninterrupted_call(lua_State *L, lua_Debug *ar)
 	return is;
 }
 
-/* core.uninterrupted(f) -> a function that calls f, which Ctrl-C does not end: for __close, which puts right what a function that was
- * interrupted has left. f must end soon, and not yield. */
+/* core.uninterrupted(f) -> a function that calls f, which Ctrl-C does not end: for __close of a class. f puts right what a function
+ * that was interrupted has left; it must end soon, and not yield. */
 static int uninterrupted_l(lua_State *L)
 {
 	luaL_checktype(L, 1, LUA_TFUNCTION);
 	lua_settop(L, 1);
 	lua_pushcclosure(L, call_uninterrupted_l, 1);
+	return 1;
+}
+
+/* core.at_close(f) -> a value to declare <close>: f is called at its end, as by core.uninterrupted */
+static int at_close_l(lua_State *L)
+{
+	uninterrupted_l(L);
+	lua_newtable(L);
+	lua_createtable(L, 0, 1);
+	lua_pushvalue(L, -3);
+	lua_setfield(L, -2, "__close");
+	lua_setmetatable(L, -2);
 	return 1;
 }
 
@@ -361,7 +373,7 @@ void lua_open_race(lua_State *L)
 		{ "compile_begin", compile_begin_l }, { "compile_wait", compile_wait_l },
 		{ "compile_end_idle", compile_end_idle_l }, { "compile_state", compile_state_l }, { "race", race_l },
 		{ "meanwhile", meanwhile_l }, { "heed", heed_l }, { "heeded", heeded_l }, { "try", try_l },
-		{ "uninterrupted", uninterrupted_l }, { NULL, NULL } };
+		{ "uninterrupted", uninterrupted_l }, { "at_close", at_close_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ .name = POOL_CLASS, .meta = pool });
 	class_new(L, &(struct class_def){ .name = COMPILING_CLASS, .methods = methods, .meta = meta });

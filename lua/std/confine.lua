@@ -14,7 +14,7 @@ function confine.call(what, f, ...)
     core.raise(("%s: it takes more than %d million steps"):format(what, STEPS // 1000000))
   end, "", STEPS)
   local cap, used = 0, 0
-  local _ <close> = setmetatable({}, {__close = core.uninterrupted(function() core.cap_memory(cap) end)})
+  local _ <close> = core.at_close(function() core.cap_memory(cap) end)
   cap, used = core.cap_memory(0)
   local limited = cap == 0 or used + BYTES < cap
   core.cap_memory(limited and used + BYTES or cap)

@@ -305,17 +305,15 @@ function helpers.workers(own, list)
   return n
 end
 
-local one_task = {__close = core.uninterrupted(function()
-  for c in pairs(live) do c:drop() end
-  team = {}
-end)}
-
 -- Ask these helpers until the result of this call, or of an earlier one, is closed: what helpers.assign gives for this rank; nil: none.
 function helpers.use(of, list)
   team, ranks = {}, of
   if list then of:handle("compiled", take) end
   for i, x in ipairs(list or {}) do team[i] = {rank = x.rank, workers = x.workers, busy = 0, refusals = 0, late = false, last = 0} end
-  return setmetatable({}, one_task)
+  return core.at_close(function()
+    for c in pairs(live) do c:drop() end
+    team = {}
+  end)
 end
 
 return helpers

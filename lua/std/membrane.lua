@@ -185,7 +185,7 @@ for _, name in ipairs(confine.STRINGS) do harmless[name] = true end
 function membrane.without_strings(source, f, ...)
   local meta, getinfo = getmetatable "", debug.getinfo
   local methods = meta.__index
-  local _ <close> = setmetatable({}, {__close = core.uninterrupted(function() meta.__index = methods end)})
+  local _ <close> = core.at_close(function() meta.__index = methods end)
   meta.__index = function(s, key)
     if not harmless[key] and getinfo(2, "S").source == source then
       raise(("code that came from elsewhere cannot use %s of a text, which may take for ever"):format(show(key)))

@@ -206,7 +206,7 @@ end
 
 -- {good=, value= or why=}
 local function attempt(r, run, task, with)
-  local _ <close> = setmetatable({}, {__close = core.uninterrupted(function() r.task = nil end)})
+  local _ <close> = core.at_close(function() r.task = nil end)
   r.task = task
   local good, value = r.try(run, task, with)
   return {good = good, value = good and value or nil, why = not good and tostring(value) or nil}

@@ -263,7 +263,7 @@ function p_methods.task(p, name, f)
   check_block("task", name, f)
   local _ <close> = nest "task"
   b:task_begin(name)
-  local _ <close> = setmetatable({}, {__close = core.uninterrupted(function() p[TASK] = false end)})
+  local _ <close> = core.at_close(function() p[TASK] = false end)
   p[TASK] = {}
   return values.noting(p, name, enclosed(b, "task_end", f()))
 end

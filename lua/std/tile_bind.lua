@@ -86,7 +86,7 @@ function bind(prog, sizes)
   local p, outer = new(P, {[BUILDER] = builder, [GIVEN] = given, [READ] = read, [LOCATION] = location, [NAME] = prog.name, [LOOPS] = {},
     [SIZES] = {}, [DEFAULTS] = {}, [TASK] = false, [ALIKE] = {}}), objects.building
   do
-    local _ <close> = setmetatable({}, {__close = core.uninterrupted(function() objects.building = outer end)})
+    local _ <close> = core.at_close(function() objects.building = outer end)
     objects.building = p
     prog[BODY](p)
   end

@@ -20,7 +20,7 @@ for _, key in ipairs{"BUILDER", "GIVEN", "READ", "LOCATION", "NAME", "LOOPS", "S
 -- Lua ends what is nested deeper than 200 calls through C, and only says "C stack overflow".
 local DEEPEST <const> = 150
 local depth = 0
-local leave = setmetatable({}, {__close = core.uninterrupted(function() depth = depth - 1 end)})
+local leave = core.at_close(function() depth = depth - 1 end)
 
 function objects.nest(what)
   if depth == DEEPEST then

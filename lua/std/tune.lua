@@ -218,12 +218,12 @@ local function tune(list, given)
     if not attached then raise("tune: measure=true needs an attached device: " .. why) end
   end
   local progress = new_progress(name_of_task)
-  local _ <close> = setmetatable({}, {__close = core.uninterrupted(function() store_of.share(nil) end)})
+  local _ <close> = core.at_close(function() store_of.share(nil) end)
   store_of.share(ranks, hashes, function(rank, row)
     if row.kind == trials.KIND then progress:count(rank, "measured") end
   end)
   local between <const>, stop <const> = helpers.serve(ranks)
-  local _ <close> = setmetatable({}, {__close = core.uninterrupted(stop)})
+  local _ <close> = core.at_close(stop)
   local found = ranks:map(tasks, function(i, with)
     local helped <close> = helpers.use(ranks, with)
     local r, why = mr.search(bounds[first[i]], device, of_search)

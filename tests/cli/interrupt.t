@@ -33,7 +33,7 @@ stops 'a value that shows itself for ever' \
 	'return setmetatable({}, {__tostring = function() while true do end end})'
 
 stops 'a loop around pcall of what is closed without a stop' \
-	'local done = setmetatable({}, {__close = require "millrace.core".uninterrupted(function() end)}) '\
+	'local done = require "millrace.core".at_close(function() end) '\
 'while true do pcall(function() local _ <close> = done while true do end end) end'
 
 # The core, too: waits for a plan of 1,000 sTasks on 12 lanes take a minute or more.
@@ -57,9 +57,8 @@ cat >"$T/closed.lua" <<'E2'
 local core = require "millrace.core"
 local steps = 0
 local function press() io.popen "kill -INT $PPID":close() end
-local function closing(f) return setmetatable({}, {__close = core.uninterrupted(f)}) end
 print(core.heed(function()
-  local _ <close> = closing(function()
+  local _ <close> = core.at_close(function()
     for _ = 1, 1000 do steps = steps + 1 end
     mr.examples.gemm{m = 64, n = 64, k = 64}:graph()
   end)
@@ -67,11 +66,12 @@ print(core.heed(function()
   while true do end
 end), steps)
 print(core.heed(function()
-  do local _ <close> = closing(function() press() for _ = 1, 1000 do steps = steps + 1 end end) end
+  do local _ <close> = core.at_close(function() press() for _ = 1, 1000 do steps = steps + 1 end end) end
   while true do end
 end), steps)
-print(pcall(function() local _ <close> = closing(function() error("boom", 0) end) end))
+print(pcall(function() local _ <close> = core.at_close(function() error("boom", 0) end) end))
 print(pcall(core.uninterrupted, 1))
+print(pcall(core.at_close, nil))
 print(select("#", core.uninterrupted(function(...) return ... end)(1, nil, nil)))
 E2
 t_cmd 'what is closed by an interrupted function' 0 timeout 60 "$MILLRACE" "$T/closed.lua"
@@ -80,6 +80,7 @@ false	1000
 false	2000
 false	boom
 false	bad argument #1 to 'millrace.core.uninterrupted' (function expected, got number)
+false	bad argument #1 to 'millrace.core.at_close' (function expected, got nil)
 3
 E2
 
