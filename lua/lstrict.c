@@ -258,7 +258,7 @@ static void push_variable(lua_State *L, const char *name)
 }
 
 /* Push what was perhaps meant by a field or method of mr or of one of our objects, as "'gelu'" or
- * "plan:simulate()"; NULL. */
+ * "plan:simulate()"; NULL. "": it is a field of the object, which has no value there. */
 static const char *push_near_member(lua_State *L, const char *line, const char *name)
 {
 	char variable[64];
@@ -292,6 +292,8 @@ static const char *push_near_member(lua_State *L, const char *line, const char *
 	if (luaL_getmetafield(L, object, "fields") == LUA_TNIL)
 		lua_pushnil(L);
 	near = near_key(L, name, lua_gettop(L) - 1, lua_gettop(L), NULL, 0);
+	if (near && !strcmp(near, name))
+		return lua_pushliteral(L, "");
 	return near ? lua_pushfstring(L, "'%s'", near) : NULL;
 }
 
@@ -368,7 +370,8 @@ void push_name_hint(lua_State *L, const char *msg, const char *line)
 		if (!near && *at == 'm')
 			near = push_way_to(L, NULL, name);
 		if (near) {
-			lua_pushfstring(L, "; did you mean %s?", near);
+			if (*near)
+				lua_pushfstring(L, "; did you mean %s?", near);
 			return;
 		}
 	}

@@ -71,6 +71,8 @@ t_cmd 'a method of an object' 1 "$MILLRACE" "$T/method.lua"
 t_err 'too' "call a nil value \(method 'simulat'\); did you mean 'simulate'\?$"
 t_cmd 'a field of an object in an upvalue' 1 "$MILLRACE" -e 'local p = mr.load_plan "gemm_cooperative" local function f() return 1 + p:simulate{}, p.usgae.threads end local tl = p:simulate() print(tl.tflop + 1)'
 t_err 'too' "nil value \(field 'tflop'\); did you mean 'tflops'\?$"
+t_cmd 'a field of an object that has no value there' 1 "$MILLRACE" -e 'local r = mr.search(mr.examples.gemm{m=64, n=64, k=64}, "h200", {trials=2, measure=false, show=false}) print(r.measured.ms)'
+t_err 'is not one that is misspelt' "nil value \(field 'measured'\)$"
 t_cmd 'a method of a plan, of a program' 1 "$MILLRACE" -e 'local bound = mr.examples.gemm{m=64, n=64, k=64} bound:compile{}'
 t_err 'says that a plan comes before' "\(method 'compile'\); did you mean mr\.plan\(prog:graph\{tile=\{\.\.\.\}\}, device\):compile\(\)\?$"
 t_cmd 'also with strict names' 1 "$MILLRACE" -s -e 'local bound = mr.examples.gemm{m=64, n=64, k=64} bound:compile{}'
