@@ -62,6 +62,13 @@ function devices.without(offers)
   return first and ("rank %d on %s: %s"):format(first, offers[first].host, offers[first].why)
 end
 
+-- No rank measures. With measure=true that is an error of `caller`, "tune" or "search"; without the option it is a line for the user, if it is
+-- known why.
+function devices.do_without(caller, measure, why, warn)
+  if measure then core.raise(("%s: measure=true needs a device, and no rank has one%s"):format(caller, why and ": " .. why or "")) end
+  if why and measure == nil then warn("no rank has the device, so nothing is measured, and plans are by the model alone: " .. why) end
+end
+
 -- Those of a list in the order of ranks that are the first with their board, and by the others that first one: both would measure at the
 -- same time. A board that is not known is no other one's.
 local function divide_by_board(list)

@@ -3,6 +3,7 @@
 
 local core = require "millrace.core"
 local draft = require "millrace.draft"
+local farm_devices = require "millrace.farm_devices"
 local loader = require "millrace.loader"
 local ahead_of = require "millrace.ahead"
 local options = require "millrace.options"
@@ -616,16 +617,11 @@ local function on_ranks(ranks, bound, device, o)
     if not x.script then return nil, x.why end
     return answer(loader.of_text(mr, x.script, "mr.search", bound), x, x.ended, x.why, {history = {}, measured = x.measured, measurements = {}})
   end
-  local group = remote.begin(ranks, name, function(text) io.stderr:write(text, "\n") end)
+  local function warn(text) io.stderr:write(text, "\n") end
+  local group = remote.begin(ranks, name, warn)
   local measures = group.servers[1] ~= nil
   local good, r, reason = core.try(function()
-    local without = o.measure ~= false and group.without
-    if o.measure and not measures then
-      raise("search: measure=true needs a device, and no rank has one" .. (without and ": " .. without or ""))
-    end
-    if without then
-      io.stderr:write(("no rank has the device, so nothing is measured, and the plan is by the model alone: %s\n"):format(without))
-    end
+    if not measures then farm_devices.do_without("search", o.measure, group.without, warn) end
     return in_view(bound, device, measures and {driver = group.driver} or nil, o, measures and group.servers or nil)
   end)
   if not good then group:fail(r) end

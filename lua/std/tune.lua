@@ -181,10 +181,7 @@ local function choose(offers, o, ranks)
   if next(chosen) then return chosen end
   local without, silent = farm_devices.without(offers), ranks:silent()
   without = without and silent and without .. "; " .. silent or without or silent
-  if o.measure then raise("tune: measure=true needs a device, and no rank has one" .. (without and ": " .. without or "")) end
-  if without and o.measure == nil and next(offers) then
-    warn("no rank has the device, so nothing is measured, and plans are by the model alone: " .. without)
-  end
+  farm_devices.do_without("tune", o.measure, (o.measure or next(offers)) and without, warn)
   for rank in pairs(offers) do chosen[rank] = true end
   return chosen
 end

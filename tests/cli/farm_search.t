@@ -93,7 +93,7 @@ FAKE_CUDA_NAME='NVIDIA A100' t_cmd 'no rank has the device' 1 $mpi -n 2 "$MILLRA
 t_err '  is an error, which ends all, and says why' \
 	"search: measure=true needs a device, and no rank has one: rank 1 on $(uname -n): the attached NVIDIA A100 is not what 'h200' is a model of"
 FAKE_CUDA_NAME='NVIDIA A100' t_cmd '  where it need not be measured' 0 $mpi -n 2 "$MILLRACE" --farm "$T/search.lua" '{trials=40}'
-t_err '  it is said' "^no rank has the device, so nothing is measured, and the plan is by the model alone: rank 1 on $(uname -n): the attached NVIDIA A100 is not"
+t_err '  it is said' "^no rank has the device, so nothing is measured, and plans are by the model alone: rank 1 on $(uname -n): the attached NVIDIA A100 is not"
 t_cmd '  where it must not' 0 $mpi -n 2 "$MILLRACE" --farm "$T/search.lua" '{trials=40, measure=false}'
 t_is '  it is not' "$(grep 'no rank' "$T/err")" ''
 
