@@ -16,7 +16,8 @@ local WORST = 1.25                                      -- candidates predicted 
 local SHARP <const> = 8                                 -- whether kernels spill depends more closely on likeness than their speed does
 local SPARE <const>, TRIALS_OF_SPARE <const> = 8, 16    -- items that a server gets beyond its capacity: at most; one for so many trials
 local BUSY <const> = 8                                  -- with so many items under way, the device is not idle while another is begun
-local NEAR, FINALISTS = 1.04, 8                         -- the candidates of the last race: how near to the best, how many
+-- The candidates of the last race: how near to the best; one for so many measured ones, but neither fewer nor more than these.
+local NEAR, TRIALS_OF_FINALIST, FINALISTS_MIN, FINALISTS_MAX = 1.06, 4, 8, 16
 
 -- The candidates left, sorted by predicted time, and the known chances of each.
 local source = {}
@@ -355,7 +356,8 @@ function run:final()
     return a.row.id < b.row.id
   end)
   local items, fresh = {}, false
-  for i = 1, math.min(#near, FINALISTS) do items[i], fresh = near[i].item, fresh or not near[i].row.known end
+  local most = math.max(FINALISTS_MIN, math.min(FINALISTS_MAX, #self.trusted // TRIALS_OF_FINALIST))
+  for i = 1, math.min(#near, most) do items[i], fresh = near[i].item, fresh or not near[i].row.known end
   if not fresh then return false end
   self.queue:put{id = 0, bound = self.bound, finalists = items, seed = self.o.seed}
   local row = self.queue:take(self.incumbent)

@@ -8,16 +8,14 @@
 local core = require "millrace.core"
 local helpers = require "millrace.helpers"
 local paired = require "millrace.paired"
+local race_finalists = require "millrace.finals"
 local within = require "millrace.within"
 
--- The options of races. With samples of 10 ms a board at its power limit gives all kernels the same clock, and products that are 2 % slower
--- may win; they are good enough to tell which are worth a longer race (CLOSE, at most CLOSEST of them).
+-- The options of races. With samples of 12 ms a board at its power limit gives all kernels the same clock, and times are off by 1 to 3 %; that
+-- is good enough to tell which are worth a longer race (CLOSE, at most CLOSEST of them). A pair of samples of 50 ms is off by 0.3 to 1 %.
 local FIRST = {seconds = 0, sample = 0.012, warmup = 0, rounds = 2}
-local AGAIN = {seconds = 0, sample = 0.03, warmup = 0.003, rounds = 4}
-local LONG = {seconds = 0, sample = 0.05, warmup = 0.04, rounds = 4}
-local LONGEST = {seconds = 0, sample = 0.06, warmup = 0.02, rounds = 8}
+local AGAIN = {seconds = 0, sample = 0.05, warmup = 0.003, rounds = 2}
 local TOGETHER <const>, CLOSE <const>, CLOSEST <const> = 8, 1.04, 3
-local LAST_CLOSE <const>, LAST <const> = 1.015, 3       -- how near to the best finalist, and how many, for the longest race
 local LIMIT = 5                                         -- seconds that one kernel may take
 local COMPILE_SECONDS = 30                              -- a candidate is skipped after that: all that took so long had spills
 local SAMPLE <const> = 128                              -- tiles of the reference
@@ -246,17 +244,23 @@ end
 
 ---- times --------------------------------------------------------------------------------------
 
--- The kernel of an item that was measured before, perhaps by another run.
+-- The kernel of an item that was measured before, perhaps by another run or on another rank.
 function server:kernel(item)
-  local k = self.kernels[item.id]
-  if not k then
-    k = helpers.compile_begin(plan_of(item)):kernel()
-    self.kernels[item.id] = k
+  self:compile{item}
+  return self.kernels[item.id]
+end
+
+-- Compile the kernels of those items that have none, at the same time.
+function server:compile(items)
+  local compiling = {}
+  for i, item in ipairs(items) do
+    if not self.kernels[item.id] then compiling[i] = helpers.compile_begin(plan_of(item)) end
   end
-  return k
+  for i, x in pairs(compiling) do self.kernels[items[i].id] = x:kernel() end
 end
 
 function server:race(items, how)
+  self:compile(items)
   local list, names = {}, {}
   for i, item in ipairs(items) do list[i], names[i] = self:kernel(item), "plan " .. item.id end
   local o = {seed = self.seed, limit = self.limit}
@@ -392,32 +396,12 @@ end
 
 ---- handles ------------------------------------------------------------------------------------
 
--- Race finalists; sets their results, with ratios to the first of them times `ratio`.
-function server:race_finalists(items, how, results, ratio)
-  local rounds = self:race(items, how)
-  for i, item in ipairs(items) do
-    local x, low, high = paired.interval(paired.ratios(rounds, i, 1))
-    results[item.id] = {ms = paired.median(paired.times(rounds, i)), min = rounds.min[i], max = rounds.max[i], ratio = ratio * x, low = ratio * low,
-      high = ratio * high}
-  end
-end
-
--- Race all finalists together, also if there is one alone, for its time, and the fastest of them once more, for longer. The fastest one is verified;
--- if it is wrong, the next one is.
+-- The last race, of all finalists, also of one alone, for its time. The fastest one is verified; if it is wrong, the next one is.
 function handle:finals()
   local s, row, began = self.server, answer(self.item, "ok"), core.clock()
-  row.results, row.wrong, row.failed, row.notes = {}, {}, {}, {}
-  s:race_finalists(self.item.finalists, LONG, row.results, 1)
-  local order = fastest_first(row.results, self.item.finalists)
-  local best, close = row.results[order[1].id].ratio, {}
-  for i = 1, math.min(#order, LAST) do
-    if row.results[order[i].id].ratio <= best * LAST_CLOSE then close[i] = order[i] end
-  end
-  if #close > 1 then
-    core.try(s.race_finalists, s, close, LONGEST, row.results, best)   -- if it fails the results of the first race stay
-    order = fastest_first(row.results, order)
-  end
-  for _, item in ipairs(order) do
+  row.results = race_finalists(self.item.finalists, function(items, how) return s:race(items, how) end)
+  row.wrong, row.failed, row.notes = {}, {}, {}
+  for _, item in ipairs(fastest_first(row.results, self.item.finalists)) do
     local found = s:try_verdict(item, true)
     if not found.why then
       row.notes[item.id] = found.note

@@ -333,15 +333,18 @@ r = measure(nil, nil, candidates, {server = device({a = 1, b = 1.01, c = 1.2, d 
   uncertainty = 0.5, gain = 0, risk = -1, alarm = function() end})
 is(r.best, nil, "  until nothing is left")
 
--- Of many that are near to the best, those that were the fastest are in the last race.
-do
+-- Of many that are near to the best, those that were the fastest are in the last race, one for each four that were measured.
+for _, case in ipairs{{12, 8}, {40, 10}, {100, 16}} do
+  local n, finalists = table.unpack(case)
   local list, times, last = {}, {}, {}
-  for i = 1, 12 do list[i], times["p" .. i] = {script = "p" .. i, predicted = 1e-3 + i * 1e-6}, i == 5 and 1 or 1.03 - i * 1e-3 end
+  for i = 1, n do list[i], times["p" .. i] = {script = "p" .. i, predicted = 1e-3 + i * 1e-8}, i == 5 and 1 or 1.05 - i * 1e-5 end
   measure(nil, nil, list, {server = device(times, {measuring = function(x)
     for i, f in ipairs(x.finalists or {}) do last[i] = f.script end
     last.id = x.finalists and x.id
   end}), uncertainty = 0.5, gain = 0, risk = -1})
-  is(table.concat(last, " ") .. "; " .. tostring(last.id), "p5 p12 p11 p10 p9 p8 p7 p6; 0", "the last race has the eight fastest")
+  local want = {"p5"}
+  for i = 2, finalists do want[i] = "p" .. n + 2 - i end
+  is(table.concat(last, " ") .. "; " .. tostring(last.id), table.concat(want, " ") .. "; 0", ("of %d the last race has the %d fastest"):format(n, finalists))
 end
 
 -- When nothing that is left is likely to win, the best may lead to others; what was given out is not measured again.

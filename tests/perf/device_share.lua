@@ -5,8 +5,9 @@
 --
 -- One search each of the rows of rows.py whose names have a pattern (Lua; a product and an attention unless given), afresh, in which all of
 -- the trials are measured, also those that are not worth it: so each run measures as many. In a farm rank 0 searches and the other ranks
--- measure and compile. The start of the driver, 1 to 2 s once for each process, is not counted. A line of each row: ranks; plans measured; seconds of the search in the model, of all, and
--- that devices were measuring, with what they compare; those over all, so 2 at most with two devices; plans a minute; and the answer's milliseconds. Needs python3.
+-- measure and compile. The start of the driver, 1 to 2 s once for each process, is not counted. A line of each row: ranks; plans measured;
+-- seconds of the search in the model, of all, and that devices were measuring, with what they compare; those over all, so 2 at most with two
+-- devices; plans a minute; and the answer's milliseconds. Needs python3.
 local core = require "millrace.core"
 local measure = require "millrace.measure"
 local dir = arg[0]:match "^(.*/)" or "./"

@@ -24,7 +24,7 @@ tune() { # NAME GPUS
 }
 measured() { # NAME
 	MILLRACE_STORE=$folder/$1.db "$MILLRACE" -e 'local seen, twice = {}, 0
-		local list = mr.store:list{kind = "search", status = "ok"}
+		local list = mr.store:list{kind = "search", status = "ok", limit = 100000}
 		for _, row in ipairs(list) do
 			local key = row.program .. row.sizes .. row.script
 			if seen[key] then twice = twice + 1 end
