@@ -336,8 +336,8 @@ bool is_uninterrupted_call(lua_State *L, lua_Debug *ar)
 	return is;
 }
 
-/* core.uninterrupted(f) -> a function that calls f, which Ctrl-C does not end: for __close of a class. f puts right what a function
- * that was interrupted has left; it must end soon, and not yield. */
+/* core.uninterrupted(f) -> a function that calls f, which Ctrl-C does not end: for the __close metamethod of a class; core.at_close is
+ * simpler for a single block. f puts right what a function that was interrupted has left; it must end soon, and not yield. */
 static int uninterrupted_l(lua_State *L)
 {
 	luaL_checktype(L, 1, LUA_TFUNCTION);
@@ -346,7 +346,7 @@ static int uninterrupted_l(lua_State *L)
 	return 1;
 }
 
-/* core.at_close(f) -> a value to declare <close>: f is called at its end, as by core.uninterrupted */
+/* core.at_close(f) -> a value to declare <close>: f is called when the block ends, also by an error or Ctrl-C, and Ctrl-C does not end f */
 static int at_close_l(lua_State *L)
 {
 	uninterrupted_l(L);

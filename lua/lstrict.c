@@ -258,7 +258,7 @@ static void push_variable(lua_State *L, const char *name)
 }
 
 /* Push what was perhaps meant by a field or method of mr or of one of our objects, as "'gelu'" or
- * "plan:simulate()"; NULL. "": it is a field of the object, which has no value there. */
+ * "plan:simulate()"; NULL. "": name is a field of the object, and is nil. */
 static const char *push_near_member(lua_State *L, const char *line, const char *name)
 {
 	char variable[64];

@@ -62,9 +62,9 @@ function devices.without(offers)
   return first and ("rank %d on %s: %s"):format(first, offers[first].host, offers[first].why)
 end
 
--- No rank measures. With measure=true that is an error of `caller`, "tune" or "search"; without the option it is a line for the user, if it is
--- known why.
-function devices.do_without(caller, measure, why, warn)
+-- No rank has a device. If measure=true this raises an error in the name of `caller`, "tune" or "search". If measure was not given, and the
+-- reason is known, the user is warned.
+function devices.report_no_device(caller, measure, why, warn)
   if measure then core.raise(("%s: measure=true needs a device, and no rank has one%s"):format(caller, why and ": " .. why or "")) end
   if why and measure == nil then warn("no rank has the device, so nothing is measured, and plans are by the model alone: " .. why) end
 end

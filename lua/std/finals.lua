@@ -1,102 +1,80 @@
 -- finals.lua - the last race of a measured search: which of the plans that seemed the fastest is the fastest.
 --
--- A board at its power limit moves its clock up and down by 3 %, and gives a plan that draws more power a lower one, but only after some
--- milliseconds. So the times of the search, of short samples, are off by 1 to 3 %, and even one of the later half of 50 ms by 1 %: only many
--- samples tell plans apart that differ by less. The finalists are raced in heats, each of fewer plans and for longer, and what was
--- sampled in earlier heats counts in later ones.
+-- At its power limit a board varies its clock by 3 %. A plan that draws more power gets a lower clock, but only after some milliseconds. So
+-- the short samples of the search are off by 1 to 3 %, and a sample of 50 ms, of which the later half counts, by 1 %. Smaller differences
+-- need many samples. So finalists are raced in heats, each with fewer plans and more rounds, and the samples of all heats count.
 
 local core = require "millrace.core"
 local paired = require "millrace.paired"
 
--- After a heat those go on that are behind its fastest by no more than the share `within`: at most `share` of the finalists, or `most` if
--- these are more.
+-- After a heat those go on whose ratio to its fastest is at most 1 + `within`, but no more than `most`, or than `share` of all finalists if
+-- that is more.
 local HEATS <const> = {
-  {how = {seconds = 0, sample = 0.05, warmup = 0.04, rounds = 4}, within = 0.02, share = 3 / 8, most = 3},
-  {how = {seconds = 0, sample = 0.06, warmup = 0.02, rounds = 8}, within = 0.01, share = 0, most = 3},
+  {how = {seconds = 0, sample = 0.05, warmup = 0.04, rounds = 4}, within = 0.02, most = 3, share = 3 / 8},
+  {how = {seconds = 0, sample = 0.06, warmup = 0.02, rounds = 8}, within = 0.01, most = 3, share = 0},
   {how = {seconds = 0, sample = 0.06, warmup = 0.02, rounds = 12}},
 }
 
-local finals = {}
-finals.__index = finals
-
--- Keep the times of a heat: those of each two rounds, which have opposite orders, as one, so that a clock that rises or falls steadily
--- cancels out.
-function finals:add(items, rounds)
+-- Add the times of a heat to the lists of those of each item. Every second round has the reverse order, so a clock that rises or falls
+-- steadily cancels out in an even number of rounds.
+local function add(times, items, rounds)
+  local n = #rounds > 1 and #rounds - #rounds % 2 or 1
   for i, item in ipairs(items) do
-    local r = self.results[item.id] or {min = math.huge, max = 0, times = {}}
-    self.results[item.id] = r
-    r.min, r.max = math.min(r.min, rounds.min[i]), math.max(r.max, rounds.max[i])
-    for _, round in ipairs(rounds) do r.times[#r.times + 1] = round[i] end
-    r.ms = paired.median(r.times)
-  end
-  for k = 1, #rounds - 1, 2 do
-    local pair = {}
-    for i, item in ipairs(items) do pair[item.id] = math.sqrt(rounds[k][i] * rounds[k + 1][i]) end
-    self.pairs[#self.pairs + 1] = pair
+    local list = times[item] or {}
+    times[item] = list
+    for k = 1, n do
+      if not (rounds[k][i] > 0) then core.raise "finals: a kernel took no time" end
+      list[#list + 1] = rounds[k][i]
+    end
   end
 end
 
--- Set ratio, low and high of items that took part in all heats so far: to the fastest of them, which comes first in the list that is
--- returned. In between they are ratios to the mean of all, as one of them would add its own error to each.
-function finals:rank(items)
-  local lists, order = {}, table.move(items, 1, #items, 1, {})
-  for _, item in ipairs(items) do lists[item] = {} end
-  for k, pair in ipairs(self.pairs) do
-    local sum = 0
-    for _, item in ipairs(items) do sum = sum + math.log(pair[item.id]) end
-    for _, item in ipairs(items) do lists[item][k] = pair[item.id] / math.exp(sum / #items) end
-  end
-  local least = math.huge
-  for _, item in ipairs(items) do
-    local r = self.results[item.id]
-    r.ratio, r.low, r.high = paired.interval(lists[item])
-    least = math.min(least, r.ratio)
-  end
-  for _, item in ipairs(items) do self:scale(item, 1 / least) end
+-- The ratio of the times of an item to those of a base that took part in all of its heats: the geometric mean, so that ratios to different
+-- bases agree.
+local function ratio(times, item, base)
+  local sum, of_base = 0, times[base]
+  for k, ms in ipairs(times[item]) do sum = sum + math.log(ms / of_base[k]) end
+  return math.exp(sum / #times[item])
+end
+
+-- Items that took part in the same heats, the fastest first; of equal ones, those that were in front stay there.
+local function ranked(times, items)
+  local order, ratios, index = table.move(items, 1, #items, 1, {}), {}, {}
+  for i, item in ipairs(items) do ratios[item], index[item] = ratio(times, item, items[1]), i end
   table.sort(order, function(a, b)
-    local x, y = self.results[a.id].ratio, self.results[b.id].ratio
-    if x ~= y then return x < y end
-    return a.id < b.id
+    if ratios[a] ~= ratios[b] then return ratios[a] < ratios[b] end
+    return index[a] < index[b]
   end)
   return order
 end
 
-function finals:scale(item, by)
-  local r = self.results[item.id]
-  r.ratio, r.low, r.high = r.ratio * by, r.low * by, r.high * by
-end
-
--- The first of an order that go on after a heat; the others are added to `behind`, with the fastest one, to which their ratios are.
-function finals:leave_behind(order, heat, most)
-  local left = {}
-  for i, item in ipairs(order) do
-    if i <= most and self.results[item.id].ratio <= 1 + heat.within then
-      left[i] = item
-    else
-      table.insert(self.behind, {item = item, fastest = order[1]})
-    end
-  end
-  return left
-end
-
--- race(items, run) -> results
+-- race(items, run) -> order, results, n
 --
--- items: {id=}, one or more. run(items, how) -> rounds: as core.race, for the kernels of these items; an error of it in the first heat is one of
--- this function, and ends the race in a later one. results: by id {ms=, min=, max=, ratio=, low=, high=}, the ratios to the fastest
--- one, and with it none below 1.
+-- items: {id=}, one or more. run(items, how) -> rounds, as core.race for the kernels of these items; its errors are those of this function.
+-- order: the items, the fastest first; the first n of them were in the last heat, or the first one has won before that. results: by id
+-- {ms=, min=, max=, ratio=}: the median, the least and the greatest time of all heats that the item was in; and the ratio to the fastest, so 1
+-- or more, in those.
 return function(items, run)
-  local f = setmetatable({results = {}, pairs = {}, behind = {}}, finals)
-  local left, heats = items, 0
+  local times, results, racing, n, order = {}, {}, items, 0, table.move(items, 1, #items, 1, {})
   for k, heat in ipairs(HEATS) do
-    local good, rounds = true, nil
-    if k == 1 then rounds = run(left, heat.how) else good, rounds = core.try(run, left, heat.how) end
-    if not good then break end
-    f:add(left, rounds)
-    left = f:rank(left)
-    if HEATS[k + 1] then left = f:leave_behind(left, heat, math.max(heat.most, math.floor(heat.share * #items))) end
-    if #left == 1 then break end
+    local rounds = run(racing, heat.how)
+    add(times, racing, rounds)
+    for i, item in ipairs(racing) do
+      local r = results[item.id] or {min = math.huge, max = 0}
+      results[item.id], r.min, r.max = r, math.min(r.min, rounds.min[i]), math.max(r.max, rounds.max[i])
+    end
+    local list = ranked(times, racing)
+    table.move(list, 1, #list, 1, order)                -- those left behind in earlier heats stay behind these
+    racing, n = {}, k < #HEATS and 1 or #list
+    local most = k < #HEATS and math.max(heat.most, math.floor(heat.share * #items)) or 0
+    for i = 1, math.min(most, #list) do
+      if ratio(times, list[i], list[1]) <= 1 + heat.within then racing[i] = list[i] end
+    end
+    if #racing <= 1 then break end
   end
-  f:rank(left)                                          -- without those that were left behind
-  for i = #f.behind, 1, -1 do f:scale(f.behind[i].item, f.results[f.behind[i].fastest.id].ratio) end
-  return f.results
+  for _, item in ipairs(items) do
+    local r = results[item.id]
+    r.ms, r.ratio = paired.median(times[item]), ratio(times, item, order[1])
+  end
+  return order, results, n
 end

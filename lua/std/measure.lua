@@ -16,7 +16,8 @@ local WORST = 1.25                                      -- candidates predicted 
 local SHARP <const> = 8                                 -- whether kernels spill depends more closely on likeness than their speed does
 local SPARE <const>, TRIALS_OF_SPARE <const> = 8, 16    -- items that a server gets beyond its capacity: at most; one for so many trials
 local BUSY <const> = 8                                  -- with so many items under way, the device is not idle while another is begun
--- The candidates of the last race: how near to the best; one for so many measured ones, but neither fewer nor more than these.
+-- The candidates of the last race: those whose scores are within NEAR of the best one's; one for each TRIALS_OF_FINALIST rows with a time, but
+-- at least MIN and at most MAX.
 local NEAR, TRIALS_OF_FINALIST, FINALISTS_MIN, FINALISTS_MAX = 1.06, 4, 8, 16
 
 -- The candidates left, sorted by predicted time, and the known chances of each.
@@ -410,9 +411,10 @@ local why = {
 --   id, status ("ok", "skipped", "wrong", "failed"), predicted, script, plan, device_seconds
 --   by                which rank measured it, as a text; nil: this process
 --   why               what is wrong or failed; of "ok", if not all outputs were compared, the reason
---   ms, min, max, ratio, low, high, against (an id), score (ms, by ratios), relative (error of the result)
---   final             {ms, min, max, ratio, low, high} of those that were in the last race: its samples are long, so its times are those
---                     of long use, while scores are comparable with each other
+--   ms, min, max, ratio, low, high, against (an id), score (ms, by ratios), relative (error of the result). low and high are the range of
+--                     the ratio in pairs of rounds, so the ratio where there was one pair
+--   final             {ms, min, max, ratio} of those that were in the last race: its samples are long, so its times are those of long use,
+--                     while scores are comparable with each other
 return function(bound, device, candidates, o)
   local r = new_run(bound, device, candidates, o or {})
   local good, ended = core.heed(function()

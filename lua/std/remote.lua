@@ -62,6 +62,11 @@ local function fault(row)
   for _, key in ipairs{"ms", "min", "max", "ratio", "low", "high", "relative", "device_seconds"} do
     if row[key] ~= nil and type(row[key]) ~= "number" then return ("a row whose %s is no number"):format(key) end
   end
+  for _, x in ipairs(row.results or {}) do
+    for _, key in ipairs{"ms", "min", "max", "ratio"} do
+      if type(x.value) ~= "table" or type(x.value[key]) ~= "number" then return ("a row of finalists one of whose %s is no number"):format(key) end
+    end
+  end
 end
 
 ---- rank 0 -------------------------------------------------------------------------------------------

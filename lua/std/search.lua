@@ -621,7 +621,7 @@ local function on_ranks(ranks, bound, device, o)
   local group = remote.begin(ranks, name, warn)
   local measures = group.servers[1] ~= nil
   local good, r, reason = core.try(function()
-    if not measures then farm_devices.do_without("search", o.measure, group.without, warn) end
+    if not measures then farm_devices.report_no_device("search", o.measure, group.without, warn) end
     return in_view(bound, device, measures and {driver = group.driver} or nil, o, measures and group.servers or nil)
   end)
   if not good then group:fail(r) end

@@ -11,8 +11,8 @@ local paired = require "millrace.paired"
 local race_finalists = require "millrace.finals"
 local within = require "millrace.within"
 
--- The options of races. With samples of 12 ms a board at its power limit gives all kernels the same clock, and times are off by 1 to 3 %; that
--- is good enough to tell which are worth a longer race (CLOSE, at most CLOSEST of them). A pair of samples of 50 ms is off by 0.3 to 1 %.
+-- The options of races. A board at its power limit gives all kernels the same clock in samples of 12 ms, so times are off by 1 to 3 %: they
+-- only show which plans are worth a longer race (CLOSE, at most CLOSEST of them). A pair of samples of 50 ms is off by 0.2 to 1 %.
 local FIRST = {seconds = 0, sample = 0.012, warmup = 0, rounds = 2}
 local AGAIN = {seconds = 0, sample = 0.05, warmup = 0.003, rounds = 2}
 local TOGETHER <const>, CLOSE <const>, CLOSEST <const> = 8, 1.04, 3
@@ -250,13 +250,22 @@ function server:kernel(item)
   return self.kernels[item.id]
 end
 
--- Compile the kernels of those items that have none, at the same time.
+-- Compile the kernels of those items that have none, at the same time. If some fail, the first error is raised when all others are there.
 function server:compile(items)
-  local compiling = {}
-  for i, item in ipairs(items) do
-    if not self.kernels[item.id] then compiling[i] = helpers.compile_begin(plan_of(item)) end
+  local compiling, problem = {}, nil
+  local function attempt(f, ...)
+    local good, x = core.try(f, ...)
+    if good then return x end
+    problem = problem or x
   end
-  for i, x in pairs(compiling) do self.kernels[items[i].id] = x:kernel() end
+  for i, item in ipairs(items) do
+    compiling[i] = not self.kernels[item.id] and attempt(function() return helpers.compile_begin(plan_of(item)) end)
+  end
+  for i, item in ipairs(items) do
+    local x = compiling[i]
+    if x then self.kernels[item.id] = attempt(x.kernel, x) end
+  end
+  if problem then error(problem, 0) end
 end
 
 function server:race(items, how)
@@ -396,18 +405,47 @@ end
 
 ---- handles ------------------------------------------------------------------------------------
 
--- The last race, of all finalists, also of one alone, for its time. The fastest one is verified; if it is wrong, the next one is.
+-- Race finalists. If that fails, those that fault alone, or cannot be compiled, are left out, and have their reason in `failed`; if there are
+-- none, as where the memory is not enough for all, half of them are, those that seemed slower. -> as race_finalists; nil: all were left out.
+function server:race_finalists(items, failed)
+  while items[1] do
+    local good, order, results, n = core.try(race_finalists, items, function(list, how) return self:race(list, how) end)
+    if good then return order, results, n end
+    local sound = {}
+    for _, item in ipairs(items) do
+      local compiled, k = core.try(self.kernel, self, item)
+      local fault = not compiled and k or self:fault_of(k)
+      if fault then failed[item.id] = unlocated(fault) else sound[#sound + 1] = item end
+    end
+    if #sound == #items then
+      if #items == 1 then error(order, 0) end
+      sound = table.move(items, 1, #items // 2, 1, {})
+    end
+    items = sound
+  end
+end
+
+-- The last race, of all finalists, also of one alone, for its time. The fastest one is verified; if it is wrong, the next one is; and if all of
+-- the last heat are, the others race again without them, as these had few rounds.
 function handle:finals()
   local s, row, began = self.server, answer(self.item, "ok"), core.clock()
-  row.results = race_finalists(self.item.finalists, function(items, how) return s:race(items, how) end)
-  row.wrong, row.failed, row.notes = {}, {}, {}
-  for _, item in ipairs(fastest_first(row.results, self.item.finalists)) do
-    local found = s:try_verdict(item, true)
-    if not found.why then
-      row.notes[item.id] = found.note
-      break
+  row.results, row.wrong, row.failed, row.notes = {}, {}, {}, {}
+  local items, right = self.item.finalists, false
+  while items[1] and not right do
+    local order, results, n = s:race_finalists(items, row.failed)
+    for id, x in pairs(results or {}) do row.results[id] = x end
+    for id in pairs(row.failed) do row.results[id] = nil end
+    if not order then break end
+    for i = 1, n do
+      local item = order[i]
+      local found = s:try_verdict(item, true)
+      if not found.why then
+        row.notes[item.id], right = found.note, true
+        break
+      end
+      row[found.failed and "failed" or "wrong"][item.id], row.results[item.id] = found.why, nil
     end
-    row[found.failed and "failed" or "wrong"][item.id], row.results[item.id] = found.why, nil
+    items = table.move(order, n + 1, #order, 1, {})
   end
   row.device_seconds = core.clock() - began
   return row

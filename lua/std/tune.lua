@@ -181,7 +181,7 @@ local function choose(offers, o, ranks)
   if next(chosen) then return chosen end
   local without, silent = farm_devices.without(offers), ranks:silent()
   without = without and silent and without .. "; " .. silent or without or silent
-  farm_devices.do_without("tune", o.measure, (o.measure or next(offers)) and without, warn)
+  farm_devices.report_no_device("tune", o.measure, (o.measure or next(offers)) and without, warn)
   for rank in pairs(offers) do chosen[rank] = true end
   return chosen
 end

@@ -53,7 +53,7 @@ local function device(times, o)
             if o.wrong and o.wrong(x) then
               row.wrong[x.id] = "because"
             else
-              row.results[x.id] = {ms = ms, ratio = ms / base, low = ms / base, high = ms / base}
+              row.results[x.id] = {ms = ms, min = ms, max = ms, ratio = ms / base}
             end
           end
           return row

@@ -27,7 +27,8 @@ package.loaded["millrace.serve"] = function(bound)
       if item.finalists then
         local row = {id = item.id, status = "ok", results = {}, wrong = {}, failed = {}, notes = {}, device_seconds = 0.1}
         for _, x in ipairs(item.finalists) do
-          row.results[x.id] = {ms = world.times[x.script], ratio = world.times[x.script] / world.times[item.finalists[1].script], low = 1, high = 1}
+          local ms = world.times[x.script]
+          row.results[x.id] = {ms = ms, min = ms, max = ms, ratio = ms / world.times[item.finalists[1].script]}
         end
         return row
       end
@@ -233,7 +234,9 @@ end
 -- Rows that are none.
 for _, case in ipairs{{"a row of an unknown status", {id = 1, status = "fine"}}, {"a row without a number", {status = "ok"}},
     {"a row whose ms is no number", {id = 1, status = "ok", ms = "1"}}, {"a row without a time", {id = 1, status = "ok"}},
-    {"a row whose results have no numbers", {id = 1, status = "ok", results = {a = 1}}}} do
+    {"a row whose results have no numbers", {id = 1, status = "ok", results = {a = 1}}},
+    {"a row of finalists one of whose min is no number", {id = 1, status = "ok", results = {{ms = 1, max = 1, ratio = 1}}}},
+    {"a row of finalists one of whose ms is no number", {id = 1, status = "ok", results = {7}}}} do
   local list, times = space(3, 1)
   world = {times = times, log = {}, fails = function() return false end, without = {}}
   local serve = package.loaded["millrace.serve"]

@@ -11,10 +11,11 @@ local function replace(name, f)
   core[name] = f
 end
 
--- A server of kernels {ms=, chunk=, apart=, fault=, breaks=, verify=, slow=, problems=} by their scripts. apart: how far the outputs are from
--- those of another kernel. short, longer: its milliseconds in short races, and those of 8 rounds. fault: the kernel fails when it runs alone; breaks: in a race. verify:
--- an error of comparisons with the reference, or a function(tiles) that raises or not. slow: it is not compiled. log: the comparisons; .races:
--- who was in each race. While the device works in a race, what is called meanwhile is called once, and log.after() then.
+-- A server of kernels {ms=, chunk=, apart=, fault=, breaks=, unbuilt=, verify=, slow=, problems=} by their scripts. apart: how far the outputs
+-- are from those of another kernel. short: its milliseconds in short races. fault: the kernel fails when it runs alone; breaks: in a race;
+-- unbuilt: its compiler does. verify: an error of comparisons with the reference, or a function(tiles) that raises or not. slow: it is not
+-- compiled. log: the comparisons; .races: who was in each race. While the device works in a race, what is called meanwhile is called once,
+-- and log.after() then.
 local function serve(kernels, workers, ahead)
   local log, now = {races = {}}, 0
   replace("attached", function() return {name = "Fake"} end)
@@ -33,7 +34,7 @@ local function serve(kernels, workers, ahead)
   replace("compile_begin", function(plan)
     local k = kernels[plan.name]
     k.registers, k.spills, k.problems, k.name, k.begun = 0, 0, k.problems or {}, plan.name, (k.begun or 0) + 1
-    return {done = function() return not k.slow end, kernel = function() return k end, drop = function() k.dropped = true end}
+    return {done = function() return not k.slow end, kernel = function() if k.unbuilt then error(k.unbuilt, 0) end return k end, drop = function() k.dropped = true end}
   end)
   replace("meanwhile", function(f, g, ...)
     log.meanwhile = f
@@ -50,7 +51,7 @@ local function serve(kernels, workers, ahead)
     for r = 1, 2 do
       rounds[r] = {}
       for i, k in ipairs(list) do
-        local ms = o.warmup == 0 and k.short or o.rounds == 8 and k.longer or k.ms
+        local ms = o.warmup == 0 and k.short or k.ms
         rounds[r][i], rounds.min[i], rounds.max[i] = ms, ms, ms
       end
     end
@@ -310,15 +311,45 @@ is(finals(server, items).results[1].ms, 2, "a finalist alone gets the time of lo
 is(#log.races - races, 1, "  of one race")
 is(log.options.seed .. " " .. log.options.limit, "7 3", "  by the options of the search")
 
--- Heats have 4, 8 and 12 rounds; what each item's times are in those of 8 is `longer`.
-server, log = serve{a = {ms = 0.98, wrong = 1, apart = 1}, b = {ms = 0.985, longer = 1.01}, c = {ms = 0.99, longer = 0.985, wrong = 1, apart = 1},
-  d = {ms = 1.003, wrong = 1, apart = 1}, e = {ms = 1.02}}
+-- The fastest two are wrong.
+server, log = serve{a = {ms = 0.98, wrong = 1, apart = 1}, b = {ms = 0.985}, c = {ms = 0.981, wrong = 1, apart = 1}, d = {ms = 1.003, wrong = 1, apart = 1},
+  e = {ms = 1.02}}
 rows, items = rows_of(server, {"e", "a", "b", "c", "d"})
 log.races = {}
 final = finals(server, items)
-is(table.concat(log.races, "; "), "e a b c d; a b c; a c", "finalists are raced in heats")
+is(table.concat(log.races, "; "), "e a b c d; a c b; a c b", "finalists are raced in heats")
 ok(final.wrong[2] and final.wrong[4] and final.results[3] and not final.wrong[3], "all that seem to be faster than the answer are verified")
-ok(final.results[5] and not final.wrong[5], "  and no others")
+ok(final.results[1] and final.results[5] and not final.wrong[5], "  and no others")
+
+-- All of the last heat are.
+server, log = serve{a = {ms = 0.9, wrong = 1, apart = 1}, b = {ms = 1.001}, c = {ms = 1}}
+rows, items = rows_of(server, {"b", "a", "c"})
+log.races = {}
+final = finals(server, items)
+is(table.concat(log.races, "; "), "b a c; c b; c b; c b", "if all of the last heat are wrong the others race again")
+is(("%s %g %g"):format(final.wrong[2], final.results[3].ratio, final.results[1].ratio), "its result is off by 0.001 1 1.001", "  and are compared with each other")
+
+-- Of equal ones the policy takes the first, so that one is verified.
+server, log = serve{a = {ms = 1}, b = {ms = 1}}
+rows, items = rows_of(server, {"a", "b"})
+final = finals(server, {items[2], items[1]})
+is(log[#log], "b with a", "of equal ones the first is verified")
+
+-- One breaks the race, and one cannot be compiled.
+server, log = serve{a = {ms = 1}, b = {ms = 0.9, breaks = "it hangs", fault = "it faults"}, c = {ms = 0.95, unbuilt = "no memory"}}
+final = finals(server, {item(2, "b"), item(3, "c"), item(1, "a")})
+is(("%s, %s, %g"):format(final.failed[2], final.failed[3], final.results[1].ratio), "it faults, no memory, 1", "what faults in the last race is left out")
+server = serve{a = {ms = 1, breaks = "it hangs", fault = "it faults"}}
+final = finals(server, {item(1, "a")})
+is(final.failed[1] .. " " .. tostring(next(final.results)), "it faults nil", "  also where nothing is left")
+
+-- There is memory for two of four.
+server, log = serve{a = {ms = 1}, b = {ms = 1.01}, c = {ms = 0.9, breaks = "no memory"}, d = {ms = 0.9, breaks = "no memory"}}
+final = finals(server, {item(1, "a"), item(2, "b"), item(3, "c"), item(4, "d")})
+is(log.races[1] .. "; " .. log.races[2], "a b c d; a b", "if a race fails though none faults, half as many are raced")
+ok(final.results[1].ratio == 1 and final.results[2] and not final.results[3] and not final.failed[3], "  and the others are neither right nor wrong")
+server = serve{a = {ms = 1, breaks = "no memory"}}
+is(finals(server, {item(1, "a")}).why, "no memory", "  or the last race fails")
 
 server = serve{a = {ms = 1}, b = {ms = 1.01}, c = {ms = 1.001}}
 local kernels_begun = {item(1, "a"), item(2, "b"), item(3, "c")}

@@ -2,22 +2,25 @@
 --
 --   millrace tests/perf/race_errors.lua [plans=24] [rounds=16] [PATTERN ...]
 --
--- On the attached H200: of each row of rows.py whose name has a pattern (Lua; a product, a narrow one and an attention unless given) the
+-- On the attached H200: of each row of rows.py whose name has a pattern (Lua; a product, a deep one and an attention unless given) the
 -- plans that the model likes best are compiled and raced together in many rounds with samples of 50 ms, whose mean ratios count as
--- true; then in short races of eight and the first one, as in a search, of each of FORMS. A line of each row and form: seconds for each
--- plan; the standard deviation of the logarithms of ratios from the true ones, of single races, without what all plans of a race share; that of each
--- plan's mean over the races, which no number of such races makes smaller; and how far the true fastest seems to be behind, in the
--- mean. Needs python3.
+-- true; then in short races of eight and the first one, as in a search, of each of FORMS. A line of each row and form:
+--   s a plan   seconds of the race for each plan
+--   error      the standard deviation of the logarithms of a race's ratios from the true ones, without what all plans of it share
+--   bias       that part of it which is the same in each race of a plan, so that more races do not make it smaller
+--   fastest    how far behind the fastest of its races the true fastest seems to be, in the mean
+-- Needs python3.
 local mr = require "millrace"
 local core = require "millrace.core"
 local dir = arg[0]:match "^(.*/)" or "./"
 local program_of = dofile(dir .. "program_of.lua")
 
 local FORMS <const> = {
-  {sample = 0.012, warmup = 0, rounds = 2}, {sample = 0.03, warmup = 0.003, rounds = 2}, {sample = 0.03, warmup = 0.003, rounds = 4},
-  {sample = 0.05, warmup = 0.003, rounds = 2}, {sample = 0.1, warmup = 0.003, rounds = 2},
+  {seconds = 0, sample = 0.012, warmup = 0, rounds = 2}, {seconds = 0, sample = 0.03, warmup = 0.003, rounds = 2},
+  {seconds = 0, sample = 0.03, warmup = 0.003, rounds = 4}, {seconds = 0, sample = 0.05, warmup = 0.003, rounds = 2},
+  {seconds = 0, sample = 0.1, warmup = 0.003, rounds = 2},
 }
-local TRUE <const> = {sample = 0.05, warmup = 0.04}
+local TRUE <const> = {sample = 0.05, warmup = 0.04}      -- and seconds: without, a race ends after 10 s
 local TIMES <const>, TOGETHER <const> = 4, 8            -- races of each plan and form; plans of a race that are compared with the first one
 local USUAL <const> = {"^gemm 4096 x 4096 x 4096$", "^gemm 1024 x 1024 x 16384$", "^attention d128 s2048$"}
 
@@ -51,7 +54,7 @@ end
 
 -- The logarithms of the mean ratios of kernels, by their numbers, to the first of the list.
 local function race(kernels, list, how)
-  local of, names, o = {}, {}, {seconds = how.rounds * how.sample / 2}
+  local of, names, o = {}, {}, {}
   for key, value in pairs(how) do o[key] = value end
   for i, k in ipairs(list) do of[i], names[i] = kernels[k], "plan " .. k end
   local began, rounds, found = core.clock(), core.race(of, names, o), {}
@@ -88,33 +91,33 @@ for _, row in ipairs(dofile(dir .. "matching_rows.lua")(patterns)) do
   local kernels = kernels_of(program_of(row.program)(row.sizes), mr.device "h200")
   local all, fastest = {}, 1
   for i = 1, #kernels do all[i] = i end
-  TRUE.rounds = options.rounds
+  TRUE.rounds, TRUE.seconds = options.rounds, options.rounds * TRUE.sample / 2
   local truth = race(kernels, all, TRUE)
   for i = 2, #kernels do if truth[i] < truth[fastest] then fastest = i end end
   for _, form in ipairs(FORMS) do
     local errors, of_plan, seconds, n, behind = {}, {}, 0, 0, {}
     for _ = 1, TIMES do
       local order = shuffled(#kernels)
-      for first = 1, #order, TOGETHER do
+      for first = 1, #order - 1, TOGETHER do            -- of one plan alone nothing is left without what it shares
         local list, off = {1}, {}
         table.move(order, first, math.min(first + TOGETHER - 1, #order), 2, list)
         local found, took = race(kernels, list, form)
         seconds, n = seconds + took, n + #list - 1
-        for i = 2, #list do off[#off + 1] = found[list[i]] - truth[list[i]] end
-        local shared, least = mean(off), math.huge
-        for i = 2, #list do
-          local k = list[i]
-          errors[#errors + 1] = off[i - 1] - shared
-          of_plan[k] = of_plan[k] or {}
-          table.insert(of_plan[k], off[i - 1] - shared)
-          least = math.min(least, found[k])
+        for i = 2, #list do off[i - 1] = found[list[i]] - truth[list[i]] end
+        local shared, least, k = mean(off), 0, #off     -- 0: the first plan
+        for i, x in ipairs(off) do
+          local id, e = list[i + 1], (x - shared) * math.sqrt(k / (k - 1))
+          errors[#errors + 1], of_plan[id] = e, of_plan[id] or {}
+          table.insert(of_plan[id], e)
+          least = math.min(least, found[id])
         end
-        if found[fastest] and #list > 2 then behind[#behind + 1] = found[fastest] - least end
+        if found[fastest] then behind[#behind + 1] = found[fastest] - least end
       end
     end
-    local biases = {}
-    for _, list in pairs(of_plan) do biases[#biases + 1] = mean(list) end
+    local means, error_of_one = {}, spread(errors)
+    for _, list in pairs(of_plan) do means[#means + 1] = mean(list) end
+    local bias = math.sqrt(math.max(0, (TIMES * spread(means) ^ 2 - error_of_one ^ 2) / (TIMES - 1)))
     print(("%-34s %d of %3.0f ms%5s %8.3f %6.2f%% %6.2f%% %7.2f%%"):format(row.case, form.rounds, form.sample * 1e3, "", seconds / n,
-      100 * spread(errors), 100 * spread(biases), 100 * (behind[1] and mean(behind) or 0)))
+      100 * error_of_one, 100 * bias, 100 * mean(behind)))
   end
 end
