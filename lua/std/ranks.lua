@@ -202,15 +202,7 @@ function ranks:ask(name, value)
   end
 end
 
----- doing tasks --------------------------------------------------------------------------------------
-
--- {good=, value= or why=}
-local function attempt(r, run, task, with)
-  local _ <close> = core.at_close(function() r.task = nil end)
-  r.task = task
-  local good, value = r.try(run, task, with)
-  return {good = good, value = good and value or nil, why = not good and tostring(value) or nil}
-end
+---- getting ready -------------------------------------------------------------------------------------
 
 -- A rank other than 0: wait until rank 0 begins what has this name, and be ready for it, with what offer() and compilers() return; instead
 -- of an offer, nil and why there is none.
@@ -222,6 +214,59 @@ function ranks:join(name, offer, compilers)
   if offer then offered, why = offer() end
   self:send(0, {kind = "ready", names = core.hash(name), host = self.host, offer = offered, why = not offered and why or nil,
     compilers = compilers and compilers()})
+end
+
+local function silence_of(name, seconds) return ("nothing has come from %s for %g s"):format(name, seconds) end
+
+-- On rank 0: take the message of a rank that gets ready for what has this hash of a name. It is not lost any more. -> what it has: {host=,
+-- offer=, why=, compilers=}. different(rank, host): the error if it is ready for something else.
+function ranks:welcome(m, from, hash, different)
+  if m.kind ~= "ready" then core.raise(("farm: rank %d sent '%s' before it was ready"):format(from, m.kind)) end
+  if m.names ~= hash then core.raise(different(from, tostring(m.host))) end
+  self.lost[from] = nil
+  return {host = m.host, offer = m.offer, why = m.why, compilers = m.compilers}
+end
+
+-- On rank 0: begin what has this hash of a name, and wait until all other ranks are ready, but not for those that are lost. Fills `offers` by
+-- rank, as welcome returns them. o:
+--   different    as in welcome
+--   silence      seconds (3600) after which a rank is lost that sends nothing;  warn(text)  that it is
+--   receive()    the next message, as ranks:next, without those that it takes itself;  heard  by rank: when something came from it, which
+--                receive keeps; without both, all messages must be "ready"
+--   watch()      called now and then
+function ranks:gather(hash, offers, o)
+  local missing, began, silence, heard = 0, self.clock(), o.silence or SILENCE, o.heard or {}
+  for rank = 1, self.size - 1 do
+    heard[rank] = began
+    self:send(rank, {kind = "begin"})
+    if not self.lost[rank] then missing = missing + 1 end
+  end
+  while missing > 0 do
+    local m, from
+    if o.receive then m, from = o.receive() else m, from = self:next() end
+    if m then
+      if not self.lost[from] then missing = missing - 1 end
+      offers[from] = self:welcome(m, from, hash, o.different)
+    end
+    local now = self.clock()
+    for rank = 1, now - began > silence and self.size - 1 or 0 do
+      if not offers[rank] and not self.lost[rank] and now - heard[rank] > silence then
+        self.lost[rank], missing = ("rank %d"):format(rank), missing - 1
+        if o.warn then o.warn(silence_of(self.lost[rank], silence) .. ": it is not waited for") end
+      end
+    end
+    if o.watch then o.watch() end
+  end
+end
+
+---- doing tasks --------------------------------------------------------------------------------------
+
+-- {good=, value= or why=}
+local function attempt(r, run, task, with)
+  local _ <close> = core.at_close(function() r.task = nil end)
+  r.task = task
+  local good, value = r.try(run, task, with)
+  return {good = good, value = good and value or nil, why = not good and tostring(value) or nil}
 end
 
 -- A rank other than 0: do what comes, until the results do.
@@ -259,8 +304,7 @@ local function new_state(r, names)
     last = {},                                          -- of each task: the rank that had it last
     results = {},                                       -- of each task
     done = 0,                                           -- how many results there are
-    offers = {},                                        -- of ranks that are ready: what they have sent (welcome)
-    missing = 0,                                        -- ranks that are neither ready nor lost
+    offers = {},                                        -- of ranks that are ready: what they have sent (gather)
     begun = false,                                      -- tasks are handed out
     workers = 0,                                        -- ranks that do tasks and are not lost
     with = {},                                          -- of each rank that does tasks: what it is sent with each
@@ -272,10 +316,7 @@ local function new_state(r, names)
     looked = now,                                       -- when lost ranks were looked for last
   }
   for i in ipairs(names) do s.waiting[i], s.failures[i] = i, 0 end
-  for rank = 1, r.size - 1 do
-    s.heard[rank] = now
-    if not r.lost[rank] then s.missing = s.missing + 1 end
-  end
+  for rank = 1, r.size - 1 do s.heard[rank] = now end
   return s
 end
 
@@ -345,16 +386,6 @@ local function count_result(r, s, m, from, o)
   conclude_late(s, m.task, from, m.result, o)
 end
 
-local function welcome(r, s, m, from)
-  if m.names ~= s.names then
-    core.raise(("farm: rank %d on %s has another list of tasks than rank 0: the script must give the same list everywhere, "
-      .. "and name the device, device=\"h200\""):format(from, tostring(m.host)))
-  end
-  if r.lost[from] then r.lost[from] = nil else s.missing = s.missing - 1 end
-  s.late[from] = s.begun or nil
-  s.offers[from] = {host = m.host, offer = m.offer, why = m.why, compilers = m.compilers}
-end
-
 -- The ranks that are lost, as a text, or nil; and how many these are.
 local function lost_list(r)
   local list = {}
@@ -383,7 +414,7 @@ local function give_up(r, s, now, limit, o)
   s.first = #s.waiting + 1
 end
 
--- Ranks that are lost, looked for now and then: their tasks go to others, and no rank waits until they are ready.
+-- Ranks that are lost, looked for now and then: their tasks go to others.
 local function look_for_lost(r, s, o)
   local now = r.clock()
   if now - s.looked < WAIT then return end
@@ -391,22 +422,16 @@ local function look_for_lost(r, s, o)
   local limit = o.silence or SILENCE
   for rank = 1, r.size - 1 do
     local task = s.doing[rank]
-    if not r.lost[rank] and now - s.heard[rank] > limit and (task or not s.offers[rank]) then
-      r.lost[rank] = s.offers[rank] and ("rank %d on %s"):format(rank, s.offers[rank].host) or ("rank %d"):format(rank)
-      local why = ("nothing has come from %s for %g s"):format(r.lost[rank], limit)
-      if task then
-        s.workers = s.workers - 1
-        conclude(s, task, rank, {good = false, why = why}, o)
-      else
-        s.missing = s.missing - 1
-        if o.warn then o.warn(why .. ": it is not waited for") end
-      end
+    if task and not r.lost[rank] and now - s.heard[rank] > limit then
+      r.lost[rank] = ("rank %d on %s"):format(rank, s.offers[rank].host)
+      s.workers = s.workers - 1
+      conclude(s, task, rank, {good = false, why = silence_of(r.lost[rank], limit)}, o)
     end
   end
   give_up(r, s, now, limit, o)
 end
 
--- All ranks are ready that are not lost: choose who does tasks.
+-- Choose who does tasks.
 local function begin(r, s, o)
   local chosen, with = s.offers, nil
   if o.choose then chosen, with = o.choose(s.offers) end
@@ -434,27 +459,39 @@ local function send_results(r, s)
   for rank = 1, r.size - 1 do r:send(rank, {kind = "end"}) end
 end
 
+-- The next message that is no question, and its rank; nil if none has come. Questions are answered, those of one time together.
+local function receive_other(r, s, asked)
+  local m, from = r:next(next(asked) and 0)
+  if m then s.heard[from] = r.clock() else answer_all(r, asked) end
+  if not m or m.kind ~= "ask" then return m, from end
+  take_ask(r, m, from, asked)
+end
+
 -- Rank 0: hand out the tasks once all ranks are ready.
 local function coordinate(r, names, o)
   local s, asked = new_state(r, names), {}
-  for rank = 1, r.size - 1 do r:send(rank, {kind = "begin"}) end
-  while not s.begun or s.done < #names do
-    local m, from = r:next(next(asked) and 0)
-    if m then s.heard[from] = r.clock() else answer_all(r, asked) end
+  local function watch() if o.watch then o.watch(s) end end
+  local function next_message() return receive_other(r, s, asked) end
+  local function different(rank, host)
+    return ("farm: rank %d on %s has another list of tasks than rank 0: the script must give the same list everywhere, "
+      .. "and name the device, device=\"h200\""):format(rank, host)
+  end
+  r:gather(s.names, s.offers, {different = different, silence = o.silence, warn = o.warn, receive = next_message, heard = s.heard, watch = watch})
+  begin(r, s, o)
+  while s.done < #names do
+    hand_out(r, s)
+    watch()
+    local m, from = next_message()
     if m and m.kind == "ready" then
-      welcome(r, s, m, from)
+      s.offers[from], s.late[from] = r:welcome(m, from, s.names, different), true
     elseif m and m.kind == "result" then
       count_result(r, s, m, from, o)
-    elseif m and m.kind == "ask" then
-      take_ask(r, m, from, asked)
     elseif m then
       core.raise(("farm: rank %d sent '%s' to rank 0"):format(from, m.kind))
     end
     look_for_lost(r, s, o)
-    if not s.begun and s.missing == 0 then begin(r, s, o) end
-    if s.begun then hand_out(r, s) end
-    if o.watch then o.watch(s) end
   end
+  watch()
   answer_all(r, asked)
   send_results(r, s)
   return s.results

@@ -154,13 +154,9 @@ function group:look_for_lost()
   end
 end
 
--- Take the first message of a rank. -> what is wrong with it, or nil: the rank is ready for the search, and not lost any more.
-function group:welcome(m, from)
-  if m.kind ~= "ready" or m.names ~= self.name then
-    return ("farm: rank %d on %s searches for something else than rank 0: the script must make the same calls everywhere, with the same program "
-      .. "and sizes, and name the device, as in mr.search(program, \"h200\", {farm=true})"):format(from, tostring(m.host))
-  end
-  self.ranks.lost[from] = nil
+local function different(rank, host)
+  return ("farm: rank %d on %s searches for something else than rank 0: the script must make the same calls everywhere, with the same program "
+    .. "and sizes, and name the device, as in mr.search(program, \"h200\", {farm=true})"):format(rank, host)
 end
 
 -- Take a row of a server: of an item that it holds, or of one that was dropped. A failed item goes to another server, once.
@@ -196,8 +192,7 @@ function group:receive(seconds)
   if server and self.ranks.lost[from] then
     self.ranks.lost[from], server.capacity = nil, server.wanted
   elseif self.ranks.lost[from] then
-    local wrong = self:welcome(m, from)
-    if wrong then core.raise(wrong) end
+    self.ranks:welcome(m, from, self.name, different)
     return true
   end
   local wrong = (m.kind ~= "row" or not server) and ("'%s'"):format(m.kind) or fault(m.row)
@@ -245,37 +240,6 @@ function handle:drop()
   self.server.group.ranks:send(self.server.rank, {kind = "drop", id = self.item.id})
 end
 
--- Wait until all ranks are ready for the search. -> what they offer, by rank. Ranks from which nothing comes are lost.
-function group:await_ranks()
-  local ranks, offers, missing, began = self.ranks, {}, 0, self.ranks.clock()
-  for rank = 1, ranks.size - 1 do
-    ranks:send(rank, {kind = "begin"})
-    if ranks.lost[rank] then
-      self.warn(("%s is not waited for: nothing has come from it since it was lost"):format(ranks.lost[rank]))
-    else
-      missing = missing + 1
-    end
-  end
-  while missing > 0 do
-    local m, from = ranks:next()
-    if m then
-      if not ranks.lost[from] then missing = missing - 1 end
-      local wrong = self:welcome(m, from)
-      if wrong then self:refuse(wrong) end
-      offers[from] = {host = m.host, offer = m.offer, why = m.why, compilers = m.compilers}
-    elseif ranks.clock() - began > self.silence then
-      for rank = 1, ranks.size - 1 do
-        if not offers[rank] and not ranks.lost[rank] then
-          ranks.lost[rank] = ("rank %d"):format(rank)
-          self.warn(("rank %d is not waited for: nothing has come from it for %g s"):format(rank, self.silence))
-        end
-      end
-      missing = 0
-    end
-  end
-  return offers
-end
-
 -- Why no rank offers a device: as those that would are lost, or by what these say. nil: none was asked.
 function group:why_none(offers)
   for rank = 1, self.ranks.size - 1 do
@@ -294,9 +258,14 @@ function remote.begin(ranks, name, warn, silence)
   local g = setmetatable({ranks = ranks, name = core.hash(name), servers = {}, of_rank = {}, warn = warn, silence = silence or SILENCE,
     untaken = {},                                       -- handles with a measured row that the policy has not polled: the next incumbent?
     measured = {}}, group)                              -- rows of candidates that were dropped, by script
-  local offers = g:await_ranks()
+  for rank = 1, ranks.size - 1 do
+    if ranks.lost[rank] then warn(("%s is not waited for: nothing has come from it since it was lost"):format(ranks.lost[rank])) end
+  end
+  local offers = {}
+  local good, why = core.try(ranks.gather, ranks, g.name, offers, {different = different, silence = g.silence, warn = warn})
+  if not good then g:fail(why) end
   local chosen, wrong = farm_devices.choose(offers, warn)
-  if wrong then g:refuse("search: " .. wrong) end
+  if wrong then g:fail(select(2, core.try(core.raise, "search: " .. wrong))) end   -- with the user's line
   local given = helpers.assign(offers, chosen)
   for rank = 1, ranks.size - 1 do
     if chosen[rank] then
@@ -318,9 +287,6 @@ function group:fail(why)
   for rank = 1, self.ranks.size - 1 do self.ranks:send(rank, {kind = "end", why = tostring(why)}) end
   error(why, 0)
 end
-
--- The same with a message of Millrace. It is raised and caught, as that adds the user's line.
-function group:refuse(message) self:fail(select(2, core.try(core.raise, message))) end
 
 ---- other ranks ------------------------------------------------------------------------------------------
 

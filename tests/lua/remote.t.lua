@@ -254,9 +254,10 @@ end
 -- Rank 0 of a search: {group=, servers=, sent= what it sends as texts, inbox= messages that come, {message, rank}, said=, waits=, now=}. All
 -- other ranks but o.hangs get ready, the first o.devices of them with a device. A wait takes o.wait seconds if nothing comes (0). o.lost: ranks
 -- that are lost before, by number.
+local ranks_class = getmetatable(require "millrace.ranks".shared())
 local function first_rank(size, o)
   local x = {sent = {}, inbox = {}, said = {}, waits = {}, now = 0}
-  local ranks = {maps = 0, size = size, lost = o.lost or {}, clock = function() return x.now end}
+  local ranks = setmetatable({maps = 0, size = size, lost = o.lost or {}, clock = function() return x.now end}, ranks_class)
   function ranks:send(to, m)
     x.sent[#x.sent + 1] = ("%d %s"):format(to, m.kind) .. (m.why and ": " .. m.why or "")
       .. (m.item and " " .. m.item.id or m.id and " " .. m.id or "")
@@ -304,7 +305,7 @@ end
 do
   local x = first_rank(4, {devices = 3, hangs = 2, wait = 50})
   is(#x.servers .. " " .. x.servers[2].rank .. " " .. x.ranks.lost[2], "2 3 rank 2", "a rank that does not get ready is lost, and the others measure")
-  is(table.concat(x.said), "rank 2 is not waited for: nothing has come from it for 200 s", "  and it is named")
+  is(table.concat(x.said), "nothing has come from rank 2 for 200 s: it is not waited for", "  and it is named")
   x = first_rank(3, {devices = 1, hangs = 1, lost = {"rank 1 on one"}})
   is(table.concat(x.said), "rank 1 on one is not waited for: nothing has come from it since it was lost", "one that was lost before is not waited for")
   is(#x.servers .. " " .. x.group.without, "0 rank 1 on one: nothing has come from it since it was lost", "  and that is why no rank measures")
