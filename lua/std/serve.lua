@@ -1,7 +1,7 @@
 -- serve.lua - a server of queue.lua that measures plans on the attached device.
 --
 -- Plans are compiled in the background, by as many workers as there are cores. Those that are compiled are timed together, by
--- short samples; the fastest of them a second time, by longer ones. A kernel that may be the best has its outputs compared in the
+-- short samples if they are many; the fastest of them a second time, by longer ones. A kernel that may be the best has its outputs compared in the
 -- device's memory: the first one with tiles of the reference that are drawn at random and those at the corners, each further one with all
 -- outputs of a right kernel. A kernel that hangs or faults fails its candidate, no other.
 
@@ -12,9 +12,10 @@ local race_finalists = require "millrace.finals"
 local within = require "millrace.within"
 
 -- The options of races. A board at its power limit gives all kernels the same clock in samples of 12 ms, so times are off by 1 to 3 %: they
--- only show which plans are worth a longer race (CLOSE, at most CLOSEST of them). A pair of samples of 50 ms is off by 0.2 to 1 %.
-local FIRST = {seconds = 0, sample = 0.012, warmup = 0, rounds = 2}
-local AGAIN = {seconds = 0, sample = 0.05, warmup = 0.003, rounds = 2}
+-- only show which plans are worth an exact race (CLOSE, at most CLOSEST of them). A pair of samples of 50 ms is off by 0.2 to 1 %. Fewer plans
+-- than TOGETHER are raced exactly at once, as the device would wait for compilers otherwise.
+local QUICK = {seconds = 0, sample = 0.012, warmup = 0, rounds = 2}
+local EXACT = {seconds = 0, sample = 0.05, warmup = 0.003, rounds = 2}
 local TOGETHER <const>, CLOSE <const>, CLOSEST <const> = 8, 1.04, 3
 local LIMIT = 5                                         -- seconds that one kernel may take
 local COMPILE_SECONDS = 30                              -- a candidate is skipped after that: all that took so long had spills
@@ -334,7 +335,7 @@ function server:times(items, incumbent)
     row.registers, row.spills, row.problems = k.registers, k.spills, #k.problems
     rows[item.id] = row
   end
-  self:time(rows, items, incumbent, FIRST)
+  self:time(rows, items, incumbent, #items < TOGETHER and EXACT or QUICK)
   local order = fastest_first(rows, items)
   local best, close = math.min(ratio_of(rows[order[1].id]), incumbent and 1 or math.huge), {}
   for _, item in ipairs(order) do
@@ -350,7 +351,7 @@ function server:times(items, incumbent)
   if #close > 0 then
     local first = {}
     for _, item in ipairs(close) do first[item.id] = ratio_of(rows[item.id]) end
-    self:time(rows, close, incumbent, AGAIN)
+    self:time(rows, close, incumbent, EXACT)
     correct(rows, items, first)
   end
   return rows

@@ -17,7 +17,7 @@ end
 -- compiled. log: the comparisons; .races: who was in each race. While the device works in a race, what is called meanwhile is called once,
 -- and log.after() then.
 local function serve(kernels, workers, ahead)
-  local log, now = {races = {}}, 0
+  local log, now = {races = {}, samples = {}}, 0
   replace("attached", function() return {name = "Fake"} end)
   replace("compile_state", function() return workers or 8 end)
   replace("compile_wait", function() end)
@@ -44,6 +44,7 @@ local function serve(kernels, workers, ahead)
     local racers = {}
     for i, k in ipairs(list) do racers[i] = k.name end
     log.races[#log.races + 1], log.options = table.concat(racers, " "), o
+    log.samples[#log.samples + 1] = ("%g"):format(o.sample * 1e3)
     if log.meanwhile then log.meanwhile() end
     if log.after then log.after() end
     for _, k in ipairs(list) do if k.breaks then error(k.breaks, 0) end end
@@ -236,12 +237,13 @@ is(final.failed[1] .. "; " .. log[#log], "it touched memory; b completely", "  a
 -- In the short race the incumbent seems to be a tenth slower than it is, so that all others seem to be faster.
 do
   local kernels, names = {best = {ms = 1, short = 1.1}}, {}
-  for i = 1, 7 do
+  for i = 1, 8 do
     names[i] = "k" .. i
     kernels[names[i]] = {ms = 1.01 + i * 1e-3}
   end
   server, log = serve(kernels)
   rows_of(server, {"best"})
+  log.samples = {}
   local list = {}
   for i, name in ipairs(names) do
     list[i] = item(i + 1, name)
@@ -258,7 +260,11 @@ do
   local within = true
   for _, x in ipairs(list) do within = within and rows[x.id].low == rows[x.id].ratio and rows[x.id].high == rows[x.id].ratio end
   ok(within, "  and what bounds these")
-  is(log.races[#log.races - 1] .. "; " .. log.races[#log.races], "best k1 k2 k3 k4 k5 k6 k7; best k1 k2 k3", "  of the fastest three, which are raced again")
+  is(log.races[#log.races - 1] .. "; " .. log.races[#log.races], "best k1 k2 k3 k4 k5 k6 k7 k8; best k1 k2 k3", "  of the fastest three, which are raced again")
+  is(table.concat(log.samples, " "), "12 50", "eight have short samples in the first race")
+  log.samples = {}
+  server:measure({table.unpack(list, 1, 7)}, item(1, "best"))
+  is(table.concat(log.samples, " "), "50 50", "  and fewer long ones, as compilers are slower than the device")
 end
 
 -- Who is raced again, with what others are compared with in front.
