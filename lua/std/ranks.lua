@@ -218,8 +218,8 @@ end
 
 local function silence_of(name, seconds) return ("nothing has come from %s for %g s"):format(name, seconds) end
 
--- On rank 0: take the message of a rank that gets ready for what has this hash of a name. It is not lost any more. -> what it has: {host=,
--- offer=, why=, compilers=}. different(rank, host): the error if it is ready for something else.
+-- On rank 0: take the "ready" of a rank, which is not lost any more. hash: of the name of the call that rank 0 is in; different(rank, host):
+-- the error if the rank is in another one. -> what the rank has: {host=, offer=, why=, compilers=}
 function ranks:welcome(m, from, hash, different)
   if m.kind ~= "ready" then core.raise(("farm: rank %d sent '%s' before it was ready"):format(from, m.kind)) end
   if m.names ~= hash then core.raise(different(from, tostring(m.host))) end
@@ -227,32 +227,36 @@ function ranks:welcome(m, from, hash, different)
   return {host = m.host, offer = m.offer, why = m.why, compilers = m.compilers}
 end
 
--- On rank 0: begin what has this hash of a name, and wait until all other ranks are ready, but not for those that are lost. Fills `offers` by
--- rank, as welcome returns them. o:
---   different    as in welcome
---   silence      seconds (3600) after which a rank is lost that sends nothing;  warn(text)  that it is
---   receive()    the next message, as ranks:next, without those that it takes itself;  heard  by rank: when something came from it, which
---                receive keeps; without both, all messages must be "ready"
---   watch()      called now and then
+-- On rank 0: send "begin" to all ranks, and wait until each is ready or lost. One that was lost before is not waited for, unless something has
+-- come from it since. Fills `offers`, by rank, with what welcome returns. o:
+--   different  as in welcome
+--   silence    seconds (3600) after which a rank is lost that sends nothing;  warn(text)  that it is
+--   watch()    called now and then
 function ranks:gather(hash, offers, o)
-  local missing, began, silence, heard = 0, self.clock(), o.silence or SILENCE, o.heard or {}
-  for rank = 1, self.size - 1 do
-    heard[rank] = began
-    self:send(rank, {kind = "begin"})
-    if not self.lost[rank] then missing = missing + 1 end
-  end
-  while missing > 0 do
-    local m, from
-    if o.receive then m, from = o.receive() else m, from = self:next() end
+  local missing, began, silence = 0, self.clock(), o.silence or SILENCE
+  -- Take a message, if one comes in time. It may be what a lost rank had to send in an earlier call: that one gets ready, too.
+  local function take(seconds)
+    local m, from = self:next(seconds)
     if m then
       if not self.lost[from] then missing = missing - 1 end
       offers[from] = self:welcome(m, from, hash, o.different)
+    elseif from and self.lost[from] then
+      self.lost[from], missing = nil, missing + 1
     end
-    local now = self.clock()
-    for rank = 1, now - began > silence and self.size - 1 or 0 do
-      if not offers[rank] and not self.lost[rank] and now - heard[rank] > silence then
-        self.lost[rank], missing = ("rank %d"):format(rank), missing - 1
-        if o.warn then o.warn(silence_of(self.lost[rank], silence) .. ": it is not waited for") end
+    return from
+  end
+  for rank = 1, self.size - 1 do
+    self:send(rank, {kind = "begin"})
+    if not self.lost[rank] then missing = missing + 1 end
+  end
+  while take(0) do end
+  while missing > 0 do
+    if not take() and self.clock() - began > silence then
+      for rank = 1, self.size - 1 do
+        if not offers[rank] and not self.lost[rank] then
+          self.lost[rank], missing = ("rank %d"):format(rank), missing - 1
+          if o.warn then o.warn(silence_of(self.lost[rank], silence) .. ": it is not waited for") end
+        end
       end
     end
     if o.watch then o.watch() end
@@ -402,7 +406,7 @@ end
 -- If all ranks that did tasks are lost, and have been silent for twice as long as that takes, nobody will take those that are waiting: they
 -- have failed, as the map would never end.
 local function give_up(r, s, now, limit, o)
-  if not s.begun or s.workers > 0 then return end
+  if s.workers > 0 then return end
   for rank in pairs(s.doing) do
     if now - s.heard[rank] <= 2 * limit then return end
   end
@@ -459,33 +463,27 @@ local function send_results(r, s)
   for rank = 1, r.size - 1 do r:send(rank, {kind = "end"}) end
 end
 
--- The next message that is no question, and its rank; nil if none has come. Questions are answered, those of one time together.
-local function receive_other(r, s, asked)
-  local m, from = r:next(next(asked) and 0)
-  if m then s.heard[from] = r.clock() else answer_all(r, asked) end
-  if not m or m.kind ~= "ask" then return m, from end
-  take_ask(r, m, from, asked)
-end
-
 -- Rank 0: hand out the tasks once all ranks are ready.
 local function coordinate(r, names, o)
   local s, asked = new_state(r, names), {}
   local function watch() if o.watch then o.watch(s) end end
-  local function next_message() return receive_other(r, s, asked) end
   local function different(rank, host)
     return ("farm: rank %d on %s has another list of tasks than rank 0: the script must give the same list everywhere, "
       .. "and name the device, device=\"h200\""):format(rank, host)
   end
-  r:gather(s.names, s.offers, {different = different, silence = o.silence, warn = o.warn, receive = next_message, heard = s.heard, watch = watch})
+  r:gather(s.names, s.offers, {different = different, silence = o.silence, warn = o.warn, watch = watch})
   begin(r, s, o)
   while s.done < #names do
     hand_out(r, s)
     watch()
-    local m, from = next_message()
+    local m, from = r:next(next(asked) and 0)
+    if m then s.heard[from] = r.clock() else answer_all(r, asked) end
     if m and m.kind == "ready" then
       s.offers[from], s.late[from] = r:welcome(m, from, s.names, different), true
     elseif m and m.kind == "result" then
       count_result(r, s, m, from, o)
+    elseif m and m.kind == "ask" then
+      take_ask(r, m, from, asked)
     elseif m then
       core.raise(("farm: rank %d sent '%s' to rank 0"):format(from, m.kind))
     end
@@ -534,7 +532,7 @@ end
 --                   of these is sent with a task, {[rank]=with}, or nil
 --   suspects(value) true: another rank, if there is one, should do the task as well, as the fault may be that of this one
 --   report(task, rank, result, n)  a result, the n-th; n "again": of a task that is done once more; rank 0: of a task that none has
---   watch(state)    now and then: what ranks do, as in new_state: offers, doing, with, heard, begun, lost, late
+--   watch(state)    now and then, also while ranks get ready: what they do, as in new_state: offers, doing, with, heard, begun, lost, late
 --   warn(text)      what the user should know of a rank
 --   silence         seconds, more than a task takes between two messages (3600)
 --

@@ -258,12 +258,12 @@ function remote.begin(ranks, name, warn, silence)
   local g = setmetatable({ranks = ranks, name = core.hash(name), servers = {}, of_rank = {}, warn = warn, silence = silence or SILENCE,
     untaken = {},                                       -- handles with a measured row that the policy has not polled: the next incumbent?
     measured = {}}, group)                              -- rows of candidates that were dropped, by script
-  for rank = 1, ranks.size - 1 do
-    if ranks.lost[rank] then warn(("%s is not waited for: nothing has come from it since it was lost"):format(ranks.lost[rank])) end
-  end
-  local offers = {}
+  local offers, lost = {}, table.move(ranks.lost, 1, ranks.size - 1, 1, {})
   local good, why = core.try(ranks.gather, ranks, g.name, offers, {different = different, silence = g.silence, warn = warn})
   if not good then g:fail(why) end
+  for rank = 1, ranks.size - 1 do
+    if lost[rank] and ranks.lost[rank] then warn(("nothing has come from %s since it was lost: it is not waited for"):format(lost[rank])) end
+  end
   local chosen, wrong = farm_devices.choose(offers, warn)
   if wrong then g:fail(select(2, core.try(core.raise, "search: " .. wrong))) end   -- with the user's line
   local given = helpers.assign(offers, chosen)

@@ -232,6 +232,17 @@ is(type(values[0]) == "table" and values[0].why:match "farm: .*",
   "farm: there is no rank that does tasks: nothing has come from rank 1 on host0",
   "where no rank does tasks, those that are lost are named")
 
+-- The same, but rank 1 answers between two calls: it is ready for the second one.
+values = sim.play{size = 2, latency = 1e-3, stop = 5000, body = function(farm, rank)
+  local r, last = ranks_of(farm), nil
+  for call = 1, 2 do
+    last = r:map(names(1), function() farm:sleep(call == 1 and 350 or 1) return call end, {silence = 100})
+    farm:sleep(rank == 0 and 1000 or 0)
+  end
+  return last[1].value or last[1].why
+end}
+is(values[0], 2, "a rank that was lost is waited for in the next call if something has come from it since")
+
 -- All other ranks are lost: those that were are as good as any.
 values, begun, reports = play_lost{size = 2, n = 2, sleep = function() return 150 end}
 is(with_results(values, 2, 2), 2, "one rank that is slower than the limit does all tasks")

@@ -253,28 +253,35 @@ end
 
 -- Rank 0 of a search: {group=, servers=, sent= what it sends as texts, inbox= messages that come, {message, rank}, said=, waits=, now=}. All
 -- other ranks but o.hangs get ready, the first o.devices of them with a device. A wait takes o.wait seconds if nothing comes (0). o.lost: ranks
--- that are lost before, by number.
+-- that are lost before, by number; o.back: one of them from which something of an earlier call comes first. o.held: seconds that rank 0 is
+-- held up before the first message. o.fails: no device can be compared with others. o.sent: a list for what it sends.
 local ranks_class = getmetatable(require "millrace.ranks".shared())
 local function first_rank(size, o)
-  local x = {sent = {}, inbox = {}, said = {}, waits = {}, now = 0}
+  local x = {sent = o.sent or {}, inbox = {}, said = {}, waits = {}, now = 0}
   local ranks = setmetatable({maps = 0, size = size, lost = o.lost or {}, clock = function() return x.now end}, ranks_class)
   function ranks:send(to, m)
     x.sent[#x.sent + 1] = ("%d %s"):format(to, m.kind) .. (m.why and ": " .. m.why or "")
       .. (m.item and " " .. m.item.id or m.id and " " .. m.id or "")
   end
   function ranks:next(seconds)
-    x.waits[#x.waits + 1] = seconds                     -- nil, before the search
+    x.waits[#x.waits + 1] = seconds
+    x.now, o.held = x.now + (o.held or 0), nil
+    if o.back then
+      local from = o.back
+      o.back = nil
+      return nil, from
+    end
     if x.inbox[1] then return table.unpack(table.remove(x.inbox, 1)) end
     x.now = x.now + (o.wait or 0)
   end
   for rank = 1, size - 1 do
-    local offer = rank <= o.devices and {name = "H200", driver = "1", ms = 1, capacity = 2} or nil
+    local offer = rank <= o.devices and {name = "H200", driver = "1", ms = not o.fails and 1 or nil, capacity = 2} or nil
     local compilers = {workers = 4, cores = "core " .. rank}
     if rank ~= o.hangs then x.inbox[#x.inbox + 1] = {{kind = "ready", names = core.hash(o.name or "a search"), host = "one", offer = offer, compilers = compilers}, rank} end
   end
   x.ranks = ranks
   x.group = remote.begin(ranks, "a search", function(text) x.said[#x.said + 1] = text end, 200)
-  x.servers = x.group.servers
+  x.servers, x.waits = x.group.servers, {}
   -- What it has sent since the last call.
   function x.logged()
     local text = table.concat(x.sent, ", ")
@@ -307,8 +314,25 @@ do
   is(#x.servers .. " " .. x.servers[2].rank .. " " .. x.ranks.lost[2], "2 3 rank 2", "a rank that does not get ready is lost, and the others measure")
   is(table.concat(x.said), "nothing has come from rank 2 for 200 s: it is not waited for", "  and it is named")
   x = first_rank(3, {devices = 1, hangs = 1, lost = {"rank 1 on one"}})
-  is(table.concat(x.said), "rank 1 on one is not waited for: nothing has come from it since it was lost", "one that was lost before is not waited for")
+  is(table.concat(x.said), "nothing has come from rank 1 on one since it was lost: it is not waited for", "one that was lost before is not waited for")
   is(#x.servers .. " " .. x.group.without, "0 rank 1 on one: nothing has come from it since it was lost", "  and that is why no rank measures")
+end
+
+-- Ranks that are not lost.
+do
+  local x = first_rank(4, {devices = 3, held = 1000})
+  is(#x.servers .. #x.said, "30", "ranks whose messages wait for rank 0, which was held up, are not lost")
+  x = first_rank(3, {devices = 2, lost = {"rank 1 on one"}, back = 1})
+  is(#x.servers .. #x.said, "20", "nor is one from which something has come since it was")
+end
+
+-- What is wrong before a search begins is an error of all ranks.
+for what, o in pairs{["searches for something else"] = {devices = 2, name = "another one"}, ["no rank measures, for the reasons above"] = {devices = 2, fails = true}} do
+  o.sent = {}
+  local good, why = pcall(first_rank, 3, o)
+  local n = 0
+  for _, text in ipairs(o.sent) do if text:find "^[12] end: " and text:find(what, 1, true) then n = n + 1 end end
+  ok(not good and tostring(why):find(what, 1, true) and n == 2, "all ranks get the error: " .. what, table.concat(o.sent, ", "))
 end
 
 -- Until there is an incumbent one rank measures.
