@@ -7,8 +7,8 @@
 local core = require "millrace.core"
 local paired = require "millrace.paired"
 
--- After a heat those go on whose ratio to its fastest is at most 1 + `within`, but no more than `most`, or than `share` of all finalists if
--- that is more.
+-- After each heat, plans go on whose time over all heats so far is at most 1 + `within` times the least. At most `most` of them do, or the
+-- share `share` of all finalists if that is more.
 local HEATS <const> = {
   {how = {seconds = 0, sample = 0.05, warmup = 0.04, rounds = 4}, within = 0.02, most = 3, share = 3 / 8},
   {how = {seconds = 0, sample = 0.06, warmup = 0.02, rounds = 8}, within = 0.01, most = 3, share = 0},
@@ -48,16 +48,22 @@ local function ranked(times, items)
   return order
 end
 
--- race(items, run) -> order, results, n
+-- race(items, run) -> order, results, n, why
 --
--- items: {id=}, one or more. run(items, how) -> rounds, as core.race for the kernels of these items; its errors are those of this function.
--- order: the items, the fastest first; the first n of them were in the last heat, or the first one has won before that. results: by id
--- {ms=, min=, max=, ratio=}: the median, the least and the greatest time of all heats that the item was in; and the ratio to the fastest, so 1
--- or more, in those.
+-- items: {id=}, one or more. run(items, how) -> rounds, as core.race for the kernels of these items. An error of it in the first heat is one of
+-- this function; one in a later heat ends the race, and is `why`.
+-- order: the items, the fastest first. n: how many of these were in the last heat, also if that failed; 1 if all others were too slow after
+-- an earlier one. results: by id {ms=, min=, max=, ratio=}: the median, least and greatest time over all heats of the item, and its time
+-- relative to that of order[1] in those heats, 1 or more.
 return function(items, run)
-  local times, results, racing, n, order = {}, {}, items, 0, table.move(items, 1, #items, 1, {})
+  local times, results, racing, n, order, why = {}, {}, items, 0, table.move(items, 1, #items, 1, {}), nil
   for k, heat in ipairs(HEATS) do
-    local rounds = run(racing, heat.how)
+    local good, rounds = true, nil
+    if k == 1 then rounds = run(racing, heat.how) else good, rounds = core.try(run, racing, heat.how) end
+    if not good then
+      why = rounds
+      break
+    end
     add(times, racing, rounds)
     for i, item in ipairs(racing) do
       local r = results[item.id] or {min = math.huge, max = 0}
@@ -65,16 +71,17 @@ return function(items, run)
     end
     local list = ranked(times, racing)
     table.move(list, 1, #list, 1, order)                -- those left behind in earlier heats stay behind these
-    racing, n = {}, k < #HEATS and 1 or #list
+    racing = {}
     local most = k < #HEATS and math.max(heat.most, math.floor(heat.share * #items)) or 0
     for i = 1, math.min(most, #list) do
       if ratio(times, list[i], list[1]) <= 1 + heat.within then racing[i] = list[i] end
     end
+    n = k < #HEATS and #racing or #list
     if #racing <= 1 then break end
   end
   for _, item in ipairs(items) do
     local r = results[item.id]
-    r.ms, r.ratio = paired.median(times[item]), ratio(times, item, order[1])
+    r.ms, r.ratio = paired.median(times[item]), math.max(1, ratio(times, item, order[1]))   -- rounding may say less of equal ones
   end
-  return order, results, n
+  return order, results, n, why
 end

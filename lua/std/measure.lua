@@ -340,7 +340,7 @@ function run:loop()
 end
 
 -- Race the candidates that are too close to the best once more, all together and for longer, and have the winner's outputs compared
--- completely. True if all of them are wrong.
+-- completely. True if none was right, and some are left for another race.
 function run:final()
   local near = {}
   for i = #self.trusted, 1, -1 do
@@ -363,10 +363,13 @@ function run:final()
   self.queue:put{id = 0, bound = self.bound, finalists = items, seed = self.o.seed}
   local row = self.queue:take(self.incumbent)
   self.device_seconds = self.device_seconds + (row.device_seconds or 0)
-  if row.status ~= "ok" then return false end
+  if row.status ~= "ok" then
+    if self.best then self.best.why = "the last race failed: " .. tostring(row.why) end
+    return false
+  end
   local refuted = false
   for _, x in ipairs(near) do
-    local final, wrong = row.results[x.item.id], row.wrong and row.wrong[x.item.id]
+    local wrong = row.wrong and row.wrong[x.item.id]
     local why = wrong or row.failed and row.failed[x.item.id]
     if why then
       refuted = true
@@ -374,12 +377,12 @@ function run:final()
       if self.best == x.row then self.best = nil end
       if self.o.put then self.o.put(x.row) end
       if wrong then (self.o.alarm or alarm)(x.row) end
-    elseif final then
-      x.row.final, x.row.why = final, row.notes and row.notes[x.item.id]
-      if not self.best or not self.best.final or final.ratio < self.best.final.ratio then self.best = x.row end
+    elseif row.results[x.item.id] then
+      x.row.final, x.row.why = row.results[x.item.id], row.notes and row.notes[x.item.id]
+      if x.item.id == row.right then self.best = x.row end
     end
   end
-  return refuted and not self.best
+  return refuted and not row.right
 end
 
 local why = {
@@ -411,8 +414,8 @@ local why = {
 --   id, status ("ok", "skipped", "wrong", "failed"), predicted, script, plan, device_seconds
 --   by                which rank measured it, as a text; nil: this process
 --   why               what is wrong or failed; of "ok", if not all outputs were compared, the reason
---   ms, min, max, ratio, low, high, against (an id), score (ms, by ratios), relative (error of the result). low and high are the range of
---                     the ratio in pairs of rounds, so the ratio where there was one pair
+--   ms, min, max, ratio, low, high, against (an id), score (ms, by ratios), relative (error of the result). low and high:
+--                     the least and the greatest ratio of a pair of rounds; both are `ratio` if there was one pair
 --   final             {ms, min, max, ratio} of those that were in the last race: its samples are long, so its times are those of long use,
 --                     while scores are comparable with each other
 return function(bound, device, candidates, o)

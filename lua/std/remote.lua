@@ -62,6 +62,7 @@ local function fault(row)
   for _, key in ipairs{"ms", "min", "max", "ratio", "low", "high", "relative", "device_seconds"} do
     if row[key] ~= nil and type(row[key]) ~= "number" then return ("a row whose %s is no number"):format(key) end
   end
+  if row.right ~= nil and math.type(row.right) ~= "integer" then return "a row of finalists whose right one has no number" end
   for _, x in ipairs(row.results or {}) do
     for _, key in ipairs{"ms", "min", "max", "ratio"} do
       if type(x.value) ~= "table" or type(x.value[key]) ~= "number" then return ("a row of finalists one of whose %s is no number"):format(key) end

@@ -1,22 +1,23 @@
 -- serve.lua - a server of queue.lua that measures plans on the attached device.
 --
 -- Plans are compiled in the background, by as many workers as there are cores. Those that are compiled are timed together, by
--- short samples if they are many; the fastest of them a second time, by longer ones. A kernel that may be the best has its outputs compared in the
--- device's memory: the first one with tiles of the reference that are drawn at random and those at the corners, each further one with all
+-- short samples if there are eight; the fastest are timed again, by longer ones. A kernel that may be the best has its outputs compared in
+-- the device's memory: the first one with tiles of the reference that are drawn at random and those at the corners, each further one with all
 -- outputs of a right kernel. A kernel that hangs or faults fails its candidate, no other.
 
 local core = require "millrace.core"
 local helpers = require "millrace.helpers"
 local paired = require "millrace.paired"
-local race_finalists = require "millrace.finals"
+local race_in_heats = require "millrace.finals"
 local within = require "millrace.within"
 
--- The options of races. A board at its power limit gives all kernels the same clock in samples of 12 ms, so times are off by 1 to 3 %: they
--- only show which plans are worth an exact race (CLOSE, at most CLOSEST of them). A pair of samples of 50 ms is off by 0.2 to 1 %. Fewer plans
--- than TOGETHER are raced exactly at once, as the device would wait for compilers otherwise.
+-- The options of races. QUICK: a board at its power limit does not change its clock within 12 ms, so times are off by 1 to 3 %. They show which
+-- plans are worth an EXACT race (within CLOSE of the fastest, at most CLOSEST), whose ratios are off by 0.2 to 1 %. Fewer plans than TOGETHER have
+-- an EXACT race at once, as the device would wait for compilers otherwise; of these only those are raced again that would be
+-- what others are compared with from then on (within FASTER of the incumbent), as one of many is the fastest by luck.
 local QUICK = {seconds = 0, sample = 0.012, warmup = 0, rounds = 2}
 local EXACT = {seconds = 0, sample = 0.05, warmup = 0.003, rounds = 2}
-local TOGETHER <const>, CLOSE <const>, CLOSEST <const> = 8, 1.04, 3
+local TOGETHER <const>, CLOSE <const>, CLOSEST <const>, FASTER <const> = 8, 1.04, 3, 0.99
 local LIMIT = 5                                         -- seconds that one kernel may take
 local COMPILE_SECONDS = 30                              -- a candidate is skipped after that: all that took so long had spills
 local SAMPLE <const> = 128                              -- tiles of the reference
@@ -251,7 +252,7 @@ function server:kernel(item)
   return self.kernels[item.id]
 end
 
--- Compile the kernels of those items that have none, at the same time. If some fail, the first error is raised when all others are there.
+-- Compile the kernels of those items that have none, at the same time. If some fail, the other kernels are kept, and the first error is raised.
 function server:compile(items)
   local compiling, problem = {}, nil
   local function attempt(f, ...)
@@ -327,7 +328,7 @@ local function correct(rows, items, first)
   end
 end
 
--- The rows of items that are raced together, by id: those near to the best a second time, which counts.
+-- The rows of items that are raced together, by id. Those near to the best are raced a second time, which counts.
 function server:times(items, incumbent)
   local rows = {}
   for _, item in ipairs(items) do
@@ -335,11 +336,12 @@ function server:times(items, incumbent)
     row.registers, row.spills, row.problems = k.registers, k.spills, #k.problems
     rows[item.id] = row
   end
-  self:time(rows, items, incumbent, #items < TOGETHER and EXACT or QUICK)
-  local order = fastest_first(rows, items)
-  local best, close = math.min(ratio_of(rows[order[1].id]), incumbent and 1 or math.huge), {}
+  local exact = #items < TOGETHER
+  self:time(rows, items, incumbent, exact and EXACT or QUICK)
+  local order, close = fastest_first(rows, items), {}
+  local limit = exact and incumbent and FASTER or math.min(ratio_of(rows[order[1].id]), incumbent and 1 or math.huge) * CLOSE
   for _, item in ipairs(order) do
-    if ratio_of(rows[item.id]) <= best * CLOSE and #close < CLOSEST then close[#close + 1] = item end
+    if ratio_of(rows[item.id]) <= limit and #close < CLOSEST then close[#close + 1] = item end
   end
   -- Without an incumbent the first item is what others are compared with, so it takes part.
   if not incumbent and rows[items[1].id] and #close > 0 then
@@ -352,7 +354,7 @@ function server:times(items, incumbent)
     local first = {}
     for _, item in ipairs(close) do first[item.id] = ratio_of(rows[item.id]) end
     self:time(rows, close, incumbent, EXACT)
-    correct(rows, items, first)
+    if not exact then correct(rows, items, first) end
   end
   return rows
 end
@@ -406,48 +408,66 @@ end
 
 ---- handles ------------------------------------------------------------------------------------
 
--- Race finalists. If that fails, those that fault alone, or cannot be compiled, are left out, and have their reason in `failed`; if there are
--- none, as where the memory is not enough for all, half of them are, those that seemed slower. -> as race_finalists; nil: all were left out.
+-- Those of the items that fault if they run alone go to `failed`, with the reason. -> the others
+function server:without_faults(items, failed)
+  local sound = {}
+  for _, item in ipairs(items) do
+    local fault = self:fault_of(self:kernel(item))
+    if fault then failed[item.id] = unlocated(fault) else sound[#sound + 1] = item end
+  end
+  return sound
+end
+
+-- The items whose kernels can be compiled.
+function server:compilable(items)
+  local list = {}
+  for _, item in ipairs(items) do
+    if core.try(self.kernel, self, item) then list[#list + 1] = item end
+  end
+  return list
+end
+
+-- Race finalists. If that fails, those that cannot be compiled, or else those that fault alone, are left out; if there are none (the memory may
+-- be too small for all outputs), the slower half is. -> as finals.lua, without those that fault; nil: none is left. failed: by id, why
+-- one faults.
 function server:race_finalists(items, failed)
   while items[1] do
-    local good, order, results, n = core.try(race_finalists, items, function(list, how) return self:race(list, how) end)
-    if good then return order, results, n end
-    local sound = {}
-    for _, item in ipairs(items) do
-      local compiled, k = core.try(self.kernel, self, item)
-      local fault = not compiled and k or self:fault_of(k)
-      if fault then failed[item.id] = unlocated(fault) else sound[#sound + 1] = item end
+    local good, order, results, n, why = core.try(race_in_heats, items, function(list, how) return self:race(list, how) end)
+    if good then
+      if why then                                       -- who is to blame for a later heat that failed
+        local sound = self:without_faults(table.move(order, 1, n, 1, {}), failed)
+        local kept = #sound
+        order, n = table.move(order, n + 1, #order, kept + 1, sound), kept
+      end
+      for id in pairs(failed) do results[id] = nil end
+      return order, results, n
     end
+    local sound = self:compilable(items)
+    if #sound == #items then sound = self:without_faults(items, failed) end
     if #sound == #items then
-      if #items == 1 then error(order, 0) end
+      if #items == 1 then error(order, 0) end           -- the message
       sound = table.move(items, 1, #items // 2, 1, {})
     end
     items = sound
   end
 end
 
--- The last race, of all finalists, also of one alone, for its time. The fastest one is verified; if it is wrong, the next one is; and if all of
--- the last heat are, the others race again without them, as these had few rounds.
+-- The last race, of all finalists, also of one alone, for its time. The fastest one is verified; if it is wrong, the next one is, of those in the
+-- last heat. row.right: the one that is right; nil: all of these are wrong or fault, and the others had too few rounds to be compared.
 function handle:finals()
   local s, row, began = self.server, answer(self.item, "ok"), core.clock()
-  row.results, row.wrong, row.failed, row.notes = {}, {}, {}, {}
-  local items, right = self.item.finalists, false
-  while items[1] and not right do
-    local order, results, n = s:race_finalists(items, row.failed)
-    for id, x in pairs(results or {}) do row.results[id] = x end
-    for id in pairs(row.failed) do row.results[id] = nil end
-    if not order then break end
-    for i = 1, n do
-      local item = order[i]
-      local found = s:try_verdict(item, true)
-      if not found.why then
-        row.notes[item.id], right = found.note, true
-        break
-      end
-      row[found.failed and "failed" or "wrong"][item.id], row.results[item.id] = found.why, nil
+  row.wrong, row.failed, row.notes = {}, {}, {}
+  local order, results, n = s:race_finalists(self.item.finalists, row.failed)
+  for i = 1, order and n or 0 do
+    local item = order[i]
+    local found = s:try_verdict(item, true)
+    if not found.why then
+      row.right, row.notes[item.id] = item.id, found.note
+      break
     end
-    items = table.move(order, n + 1, #order, 1, {})
+    row[found.failed and "failed" or "wrong"][item.id], results[item.id] = found.why, nil
   end
+  row.results = row.right and results or {}
   row.device_seconds = core.clock() - began
   return row
 end

@@ -85,19 +85,25 @@ ok(near(results[4].ratio, 1.02) and near(results[5].ratio, 1.0015) and near(resu
 order, results = race(items_of(3), runner(function(id, _, _, sample) return (1 + id * 1e-3) * math.exp(0.002 * sample) end))
 ok(math.abs(results[3].ratio - 1.003 / 1.001) < 1e-9, "a clock that falls steadily changes no ratio")
 order, results = race(items_of(3), runner(function(id, _, _, sample) return (1 + id * 1e-3) * math.exp(0.002 * sample) end, nil, 3))
-ok(math.abs(results[3].ratio - 1.003 / 1.001) < 1e-9, "  also where the last of three rounds is missing")
+ok(math.abs(results[3].ratio - 1.003 / 1.001) < 1e-9, "  also where the last of three rounds is not used")
 order, results = race(items_of(2), runner(function(id) return id end, nil, 1))
 is(results[2].ratio, 2, "  and one round is enough")
 
--- What fails.
-for heat, what in ipairs{"the first heat", "a later one"} do
-  local run = runner(function(id) return 1 + id * 1e-3 end)
-  local left = heat
-  is(select(2, pcall(race, items_of(3), function(...)
-    left = left - 1
-    if left == 0 then error("it hangs", 0) end
+-- What fails: heat 1, 2 or 3.
+local function failing(heat)
+  local run, count = runner(function(id) return 1 + id * 1e-3 end), 0
+  return function(...)
+    count = count + 1
+    if count == heat then error("it hangs", 0) end
     return run(...)
-  end)), "it hangs", "an error of " .. what .. " is one of the race")
+  end
+end
+is(select(2, pcall(race, items_of(3), failing(1))), "it hangs", "an error of the first heat is one of the race")
+for heat = 2, 3 do
+  local why
+  order, results, n, why = race(items_of(16), failing(heat))
+  is(("%s; %s; %d; %.4f"):format(why, ids(order):sub(1, 5), n, results[2].ratio), ("it hangs; 1 2 3; %d; 1.0010"):format(heat == 2 and 6 or 3),
+    ("one of heat %d ends it with what is known"):format(heat))
 end
 for _, ms in ipairs{0, 0 / 0} do
   local why = select(2, pcall(race, items_of(2), runner(function(id) return id == 2 and ms or 1 end)))

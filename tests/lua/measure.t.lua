@@ -54,6 +54,7 @@ local function device(times, o)
               row.wrong[x.id] = "because"
             else
               row.results[x.id] = {ms = ms, min = ms, max = ms, ratio = ms / base}
+              if not row.right or ms < row.results[row.right].ms then row.right = x.id end
             end
           end
           return row
@@ -332,6 +333,31 @@ is(r.best.script .. " " .. table.concat(done, " "), "c a b", "if all are wrong i
 r = measure(nil, nil, candidates, {server = device({a = 1, b = 1.01, c = 1.2, d = 1.5}, {wrong = function() return true end}),
   uncertainty = 0.5, gain = 0, risk = -1, alarm = function() end})
 is(r.best, nil, "  until nothing is left")
+
+-- The last race as its server says.
+do
+  local function ended_by(final)
+    local server = device{a = 1, b = 1.001}
+    local begin = server.begin
+    function server.begin(s, item)
+      if not item.finalists then return begin(s, item) end
+      return {drop = function() end, poll = function() return final(item.finalists) end}
+    end
+    return measure(nil, nil, {{script = "a", predicted = 1e-3}, {script = "b", predicted = 1.001e-3}}, {server = server, uncertainty = 0.5, gain = 0, risk = -1})
+  end
+  local function of(ratio) return {ms = ratio, min = ratio, max = ratio, ratio = ratio} end
+  local r = ended_by(function() return {id = 0, status = "ok", results = {of(1), of(1.5)}, right = 2} end)
+  is(r.best.script, "b", "the answer is the plan that was verified")
+  r = ended_by(function() return {id = 0, status = "failed", why = "the device is lost"} end)
+  is(r.best.script .. ", " .. r.best.why, "a, the last race failed: the device is lost", "if the last race fails the best by score is, with a note")
+  local calls = 0
+  r = ended_by(function(finalists)
+    calls = calls + 1
+    if calls == 2 then return {id = 0, status = "ok", results = {[2] = of(1)}, right = 2} end
+    return {id = 0, status = "ok", results = {}, failed = {[finalists[1].id] = "it faults"}}
+  end)
+  is(calls .. r.best.script .. r.best.final.ratio, "2b1", "and if one faults, and none is right, the others race again")
+end
 
 -- Of many that are near to the best, those that were the fastest are in the last race, one for each four that were measured.
 for _, case in ipairs{{12, 8}, {40, 10}, {100, 16}} do

@@ -29,6 +29,7 @@ package.loaded["millrace.serve"] = function(bound)
         for _, x in ipairs(item.finalists) do
           local ms = world.times[x.script]
           row.results[x.id] = {ms = ms, min = ms, max = ms, ratio = ms / world.times[item.finalists[1].script]}
+          if not row.right or ms < row.results[row.right].ms then row.right = x.id end
         end
         return row
       end
@@ -235,6 +236,7 @@ end
 for _, case in ipairs{{"a row of an unknown status", {id = 1, status = "fine"}}, {"a row without a number", {status = "ok"}},
     {"a row whose ms is no number", {id = 1, status = "ok", ms = "1"}}, {"a row without a time", {id = 1, status = "ok"}},
     {"a row whose results have no numbers", {id = 1, status = "ok", results = {a = 1}}},
+    {"a row of finalists whose right one has no number", {id = 1, status = "ok", results = {}, right = "1"}},
     {"a row of finalists one of whose min is no number", {id = 1, status = "ok", results = {{ms = 1, max = 1, ratio = 1}}}},
     {"a row of finalists one of whose ms is no number", {id = 1, status = "ok", results = {7}}}} do
   local list, times = space(3, 1)

@@ -11,11 +11,16 @@ local function replace(name, f)
   core[name] = f
 end
 
--- A server of kernels {ms=, chunk=, apart=, fault=, breaks=, unbuilt=, verify=, slow=, problems=} by their scripts. apart: how far the outputs
--- are from those of another kernel. short: its milliseconds in short races. fault: the kernel fails when it runs alone; breaks: in a race;
--- unbuilt: its compiler does. verify: an error of comparisons with the reference, or a function(tiles) that raises or not. slow: it is not
--- compiled. log: the comparisons; .races: who was in each race. While the device works in a race, what is called meanwhile is called once,
--- and log.after() then.
+-- A server of kernels by their scripts, tables with
+--   ms, short     its milliseconds; in short races
+--   apart, chunk  how far its outputs are from those of another kernel; the error of the complete reference's comparison
+--   wrong, late   how many outputs are wrong; by the complete reference alone
+--   fault         the error if it runs alone
+--   breaks        the error of a race with it;  breaks_from  of the so many-th race and later ones
+--   unbuilt       the error of its compiler;  slow  it is not compiled;  problems  of its compiler
+--   verify        an error of comparisons with the reference, or a function(tiles) that raises or not
+-- log: the comparisons; .races: who was in each race; .samples: their milliseconds. While the device works in a race, what is called
+-- meanwhile is called once, and log.after() then.
 local function serve(kernels, workers, ahead)
   local log, now = {races = {}, samples = {}}, 0
   replace("attached", function() return {name = "Fake"} end)
@@ -47,7 +52,9 @@ local function serve(kernels, workers, ahead)
     log.samples[#log.samples + 1] = ("%g"):format(o.sample * 1e3)
     if log.meanwhile then log.meanwhile() end
     if log.after then log.after() end
-    for _, k in ipairs(list) do if k.breaks then error(k.breaks, 0) end end
+    for _, k in ipairs(list) do
+      if k.breaks or k.breaks_from and #log.races >= k.breaks_from then error(k.breaks or "the race is lost", 0) end
+    end
     local rounds = {min = {}, max = {}, cache = "cold L2"}
     for r = 1, 2 do
       rounds[r] = {}
@@ -68,7 +75,7 @@ local function serve(kernels, workers, ahead)
     end
     if type(k.verify) == "string" then error(k.verify, 0) end
     if k.verify then k.verify(o.tiles) end
-    return {C = {relative = 1e-3, wrong = k.wrong or 0, chunk = k.chunk or 1e-3}}, o.tiles == 0
+    return {C = {relative = 1e-3, wrong = k.wrong or o.tiles == 0 and k.late or 0, chunk = k.chunk or 1e-3}}, o.tiles == 0
   end)
   return require "millrace.serve"({}, nil, {limit = 3, seed = 7, ahead = ahead}), log, function(seconds) now = now + seconds end
 end
@@ -182,7 +189,8 @@ rows, items = rows_of(server, {"a", "b"})
 server.kernels[2].ms = 0.5
 final = finals(server, items)
 is(final.failed[2], "its outputs cannot be compared: too long", "one that was never compared is not the answer")
-ok(final.results[1] and not final.results[2], "  but the next one")
+is(tostring(final.right) .. tostring(next(final.results)), "nilnil", "  nor the next one, which was raced with it for four rounds alone")
+is(finals(server, {items[1]}).right, 1, "  but after a race without it")
 
 ---- what two kernels may differ by ---------------------------------------------------------------------------------
 
@@ -264,7 +272,10 @@ do
   is(table.concat(log.samples, " "), "12 50", "eight have short samples in the first race")
   log.samples = {}
   server:measure({table.unpack(list, 1, 7)}, item(1, "best"))
-  is(table.concat(log.samples, " "), "50 50", "  and fewer long ones, as compilers are slower than the device")
+  is(table.concat(log.samples, " "), "50", "  and fewer long ones, as compilers are slower than the device")
+  kernels.k3.ms, log.samples = 0.98, {}
+  server:measure({table.unpack(list, 1, 7)}, item(1, "best"))
+  is(table.concat(log.samples, " ") .. "; " .. log.races[#log.races], "50 50; best k3", "  where those are raced again that others would be compared with")
 end
 
 -- Who is raced again, with what others are compared with in front.
@@ -272,8 +283,8 @@ for _, case in ipairs{
   {"alone the fastest", {a = 1, b = 1.1, c = 2}, "a b c; a"},
   {"the first one, which others are compared with, and the fastest", {a = 2, b = 1, c = 1.1}, "a b c; a b"},
   {"that one in front", {a = 1.02, b = 1, c = 1.01}, "a b c; a b c"},
-  {"with an incumbent those that are near to it, or faster", {a = 1.5, b = 1.03, c = 1.2}, "best a b c; best b", true},
-  {"  or none", {a = 1.5, b = 1.06, c = 1.2}, "best a b c", true}} do
+  {"with an incumbent those that are faster by 1 %", {a = 1.5, b = 0.98, c = 1.2}, "best a b c; best b", true},
+  {"  or none", {a = 1.5, b = 0.995, c = 1.2}, "best a b c", true}} do
   local kernels = {best = {ms = 1}}
   for name, ms in pairs(case[2]) do kernels[name] = {ms = ms} end
   server, log = serve(kernels)
@@ -332,22 +343,49 @@ server, log = serve{a = {ms = 0.9, wrong = 1, apart = 1}, b = {ms = 1.001}, c = 
 rows, items = rows_of(server, {"b", "a", "c"})
 log.races = {}
 final = finals(server, items)
-is(table.concat(log.races, "; "), "b a c; c b; c b; c b", "if all of the last heat are wrong the others race again")
-is(("%s %g %g"):format(final.wrong[2], final.results[3].ratio, final.results[1].ratio), "its result is off by 0.001 1 1.001", "  and are compared with each other")
+is(table.concat(log.races, "; ") .. "; " .. tostring(final.right), "b a c; nil", "if all of the last heat are wrong none is right")
+is(("%s %s"):format(final.wrong[2], next(final.results)), "its result is off by 0.001 nil", "  as the others had few rounds")
 
--- Of equal ones the policy takes the first, so that one is verified.
+-- The policy, with the server: those others race again. The one that is left behind seems to be faster than the right one by what the first heat
+-- says, and is not the answer.
+do
+  local measure = require "millrace.measure"
+  local function search(kernels, names)
+    server, log = serve(kernels)
+    local list = {}
+    for i, name in ipairs(names) do list[i] = {plan = {name = name, script = function() return name end}, script = name, predicted = 1e-3 + i * 1e-9} end
+    return measure("bound", nil, list, {server = server, uncertainty = 0.5, gain = 0, risk = -1, alarm = function() end})
+  end
+  local r = search({w = {ms = 0.9, apart = 1, late = 1}, a = {ms = 1}, b = {ms = 1.001}}, {"w", "a", "b"})
+  is(r.best.script .. " " .. ("%g"):format(r.best.final.ratio), "a 1", "after a wrong one the right ones race again")
+  r = search({a = {ms = 1}, b = {ms = 1.001, breaks_from = 3, fault = "it faults"}}, {"a", "b"})
+  is(r.best.script .. " " .. tostring(r.best.final ~= nil), "a true", "one that faults in the last race is left out")
+end
+
+-- Of equal ones the policy takes the one that is verified.
 server, log = serve{a = {ms = 1}, b = {ms = 1}}
 rows, items = rows_of(server, {"a", "b"})
 final = finals(server, {items[2], items[1]})
-is(log[#log], "b with a", "of equal ones the first is verified")
+is(log[#log] .. final.right, "b with a2", "of equal ones the first is verified")
 
--- One breaks the race, and one cannot be compiled.
+-- One breaks the race, and one cannot be compiled, which need not be its fault.
 server, log = serve{a = {ms = 1}, b = {ms = 0.9, breaks = "it hangs", fault = "it faults"}, c = {ms = 0.95, unbuilt = "no memory"}}
 final = finals(server, {item(2, "b"), item(3, "c"), item(1, "a")})
-is(("%s, %s, %g"):format(final.failed[2], final.failed[3], final.results[1].ratio), "it faults, no memory, 1", "what faults in the last race is left out")
+is(("%s, %s, %d"):format(final.failed[2], final.failed[3], final.right), "it faults, nil, 1", "what cannot take part in the last race is left out")
+ok(server.kernels[1] and server.kernels[2], "  the others were compiled all the same")
 server = serve{a = {ms = 1, breaks = "it hangs", fault = "it faults"}}
 final = finals(server, {item(1, "a")})
 is(final.failed[1] .. " " .. tostring(next(final.results)), "it faults nil", "  also where nothing is left")
+
+-- A later heat fails.
+server, log = serve{a = {ms = 1}, b = {ms = 0.999, breaks_from = 2, fault = "it faults"}, c = {ms = 1.005}}
+items = {item(1, "a"), item(2, "b"), item(3, "c")}
+final = finals(server, items)
+is(("%s %s %d %g"):format(final.failed[2], final.results[2], final.right, final.results[3].ratio > 1 and 1 or 0), "it faults nil 1 1",
+  "one that faults in a later heat is left out, and what is known of the others counts")
+server, log = serve{a = {ms = 1}, b = {ms = 0.999, breaks_from = 2}, c = {ms = 1.005}}
+final = finals(server, items)
+is(final.right .. " " .. tostring(next(final.failed)), "2 nil", "  or of all if none faults")
 
 -- There is memory for two of four.
 server, log = serve{a = {ms = 1}, b = {ms = 1.01}, c = {ms = 0.9, breaks = "no memory"}, d = {ms = 0.9, breaks = "no memory"}}

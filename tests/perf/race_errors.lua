@@ -8,7 +8,7 @@
 --   s a plan   seconds of the race for each plan
 --   error      the standard deviation of the logarithms of a race's ratios from the true ones, without what all plans of it share
 --   bias       that part of it which is the same in each race of a plan, so that more races do not make it smaller
---   fastest    how far behind the fastest of its races the true fastest seems to be, in the mean
+--   fastest    how much slower than the fastest of its race the truly fastest plan seems to be, on average
 -- Needs python3.
 local mr = require "millrace"
 local core = require "millrace.core"
@@ -20,7 +20,7 @@ local FORMS <const> = {
   {seconds = 0, sample = 0.03, warmup = 0.003, rounds = 4}, {seconds = 0, sample = 0.05, warmup = 0.003, rounds = 2},
   {seconds = 0, sample = 0.1, warmup = 0.003, rounds = 2},
 }
-local TRUE <const> = {sample = 0.05, warmup = 0.04}      -- and seconds: without, a race ends after 10 s
+local TRUE <const> = {sample = 0.05, warmup = 0.04}      -- seconds is set below: without it a race ends after 10 s
 local TIMES <const>, TOGETHER <const> = 4, 8            -- races of each plan and form; plans of a race that are compared with the first one
 local USUAL <const> = {"^gemm 4096 x 4096 x 4096$", "^gemm 1024 x 1024 x 16384$", "^attention d128 s2048$"}
 
