@@ -273,7 +273,7 @@ end
 function server:race(items, how)
   self:compile(items)
   local list, names = {}, {}
-  for i, item in ipairs(items) do list[i], names[i] = self:kernel(item), "plan " .. item.id end
+  for i, item in ipairs(items) do list[i], names[i] = self.kernels[item.id], "plan " .. item.id end
   local o = {seed = self.seed, limit = self.limit}
   for key, value in pairs(how) do o[key] = value end
   local rounds = core.race(list, names, o)
@@ -412,19 +412,10 @@ end
 function server:without_faults(items, failed)
   local sound = {}
   for _, item in ipairs(items) do
-    local fault = self:fault_of(self:kernel(item))
+    local fault = self:fault_of(self.kernels[item.id])
     if fault then failed[item.id] = unlocated(fault) else sound[#sound + 1] = item end
   end
   return sound
-end
-
--- The items whose kernels can be compiled.
-function server:compilable(items)
-  local list = {}
-  for _, item in ipairs(items) do
-    if core.try(self.kernel, self, item) then list[#list + 1] = item end
-  end
-  return list
 end
 
 -- Race finalists. If that fails, those that cannot be compiled, or else those that fault alone, are left out; if there are none (the memory may
@@ -442,7 +433,8 @@ function server:race_finalists(items, failed)
       for id in pairs(failed) do results[id] = nil end
       return order, results, n
     end
-    local sound = self:compilable(items)
+    local sound = {}
+    for _, item in ipairs(items) do if self.kernels[item.id] then sound[#sound + 1] = item end end   -- the race has compiled what it could
     if #sound == #items then sound = self:without_faults(items, failed) end
     if #sound == #items then
       if #items == 1 then error(order, 0) end           -- the message

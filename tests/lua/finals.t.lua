@@ -1,5 +1,6 @@
 -- finals.lua: races of finalists whose times are made up here.
-local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
+local dir = arg[0]:match "^(.*/)" or "./"
+local tap = dofile(dir .. "tap.lua")
 local ok, is = tap.ok, tap.is
 local race = require "millrace.finals"
 
@@ -111,14 +112,7 @@ for _, ms in ipairs{0, 0 / 0} do
 end
 
 -- Independent errors of 1.5 % of each sample; 16 plans, of which 6 are within 2 %.
-local state = 1
-local function normal()
-  local function uniform()
-    state = state * 6364136223846793005 + 1442695040888963407
-    return ((state >> 11) + 0.5) / 2^53
-  end
-  return math.sqrt(-2 * math.log(uniform())) * math.cos(2 * math.pi * uniform())
-end
+local normal = dofile(dir .. "lib/normal.lua")(1)
 local bad, first = 0, 0
 for _ = 1, 300 do
   local sums, lucky = {}, 1

@@ -24,17 +24,9 @@ end
 for _, name in ipairs{"millrace.trials", "millrace.search"} do package.loaded[name] = nil end   -- they have the other one in a farm
 local mr = require "millrace"
 
-local USUAL <const> = {"^gemm 4096 x 4096 x 4096$", "^attention d128 s2048 causal$"}
-local options, patterns = {trials = 200, seconds = 600}, {}
-for _, word in ipairs(arg) do
-  local key, value = word:match "^(%l+)=(%d+)$"
-  if key then options[key] = tonumber(value) else patterns[#patterns + 1] = word end
-end
-if #patterns == 0 then patterns = USUAL end
-
 -- All ranks read the same list.
-local rows = dofile(dir .. "matching_rows.lua")(patterns)
-assert(rows[1], "no row has such a name")
+local options, rows = dofile(dir .. "row_arguments.lua")({trials = 200, seconds = 600},
+  {"^gemm 4096 x 4096 x 4096$", "^attention d128 s2048 causal$"})
 
 local farm = core.farm()
 local ranks = farm and farm:size() or 1

@@ -10,7 +10,8 @@ local mr = require "millrace"
 local core = require "millrace.core"
 local measure = require "millrace.measure"
 local similarity = require "millrace.belief"(0).similarity
-local table_server = dofile((arg[0]:match "^(.*/)" or "./") .. "table_server.lua")
+local dir = arg[0]:match "^(.*/)" or "./"
+local table_server, normal = dofile(dir .. "table_server.lua"), dofile(dir .. "../lua/lib/normal.lua")
 
 local BIAS <const>, SHAPE <const>, NOISE <const> = 0.14, 0.07, 0.016
 local TRIALS <const>, MOST <const> = 24, 250
@@ -37,16 +38,6 @@ local function candidates(bound, device)
 end
 
 ---- worlds ------------------------------------------------------------------------------------------
-
-local function normal(seed)
-  local state = seed * 2654435761 + 1
-  local function uniform()
-    state = state * 6364136223846793005 + 1442695040888963407
-    return ((state >> 11) + 0.5) / 2^53
-  end
-  for _ = 1, 5 do uniform() end
-  return function() return math.sqrt(-2 * math.log(uniform())) * math.cos(2 * math.pi * uniform()) end
-end
 
 -- The Cholesky factor of what plans share.
 local function factor(list)

@@ -22,14 +22,8 @@ local FORMS <const> = {
 }
 local TRUE <const> = {sample = 0.05, warmup = 0.04}      -- seconds is set below: without it a race ends after 10 s
 local TIMES <const>, TOGETHER <const> = 4, 8            -- races of each plan and form; plans of a race that are compared with the first one
-local USUAL <const> = {"^gemm 4096 x 4096 x 4096$", "^gemm 1024 x 1024 x 16384$", "^attention d128 s2048$"}
-
-local options, patterns = {plans = 24, rounds = 16}, {}
-for _, word in ipairs(arg) do
-  local key, value = word:match "^(%l+)=(%d+)$"
-  if key then options[key] = tonumber(value) else patterns[#patterns + 1] = word end
-end
-if #patterns == 0 then patterns = USUAL end
+local options, rows = dofile(dir .. "row_arguments.lua")({plans = 24, rounds = 16},
+  {"^gemm 4096 x 4096 x 4096$", "^gemm 1024 x 1024 x 16384$", "^attention d128 s2048$"})
 
 -- Kernels of the best plans of a search, without those that spill.
 local function kernels_of(bound, device)
@@ -87,7 +81,7 @@ end
 
 print(("%-34s %-16s %8s %7s %7s %8s"):format("row", "form", "s a plan", "error", "bias", "fastest"))
 math.randomseed(1)
-for _, row in ipairs(dofile(dir .. "matching_rows.lua")(patterns)) do
+for _, row in ipairs(rows) do
   local kernels = kernels_of(program_of(row.program)(row.sizes), mr.device "h200")
   local all, fastest = {}, 1
   for i = 1, #kernels do all[i] = i end
