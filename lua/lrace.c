@@ -171,14 +171,14 @@ static void push_race(lua_State *L, const struct gpu_result *r)
 	set_text(L, "cache", gpu_cache_name(r->cache));
 }
 
-/* core.race(kernels, names, {seconds=, sample=, warmup=, rounds=, give_up=, seed=, limit=}) -> list of
+/* core.race(kernels, names, {seconds=, sample=, warmup=, rounds=, rounds_max=, seed=, limit=}) -> list of
  * rounds, each a list of milliseconds in the order of the kernels, with the lists min=, max= and runs=
  * (of a sample), and cache=. On random inputs of the seed. See struct gpu_race. */
 static int race_l(lua_State *L)
 {
 	struct gpu_race race = { .seconds = 0.3, .sample_seconds = 0.02, .warmup = 0.02 };
 	struct stop stop = stop_of(enter(L));
-	int64_t seed = 1, rounds = 0;
+	int64_t seed = 1, rounds = 0, rounds_max = 0;
 	struct racer *racers;
 	struct gpu_result r;
 	struct feed in;
@@ -193,15 +193,16 @@ static int race_l(lua_State *L)
 	n = (int)lua_rawlen(L, 1);
 	if (n < 1 || n > GPU_CONTESTANTS_MAX)
 		throw_msg(L, "race: 1 to %d kernels, not %d", GPU_CONTESTANTS_MAX, n);
-	OPTIONS_CHECK(L, 3, "race", "seconds", "sample", "warmup", "rounds", "give_up", "seed", "limit");
+	OPTIONS_CHECK(L, 3, "race", "seconds", "sample", "warmup", "rounds", "rounds_max", "seed", "limit");
 	option_real(L, 3, "race", "seconds", &race.seconds);
 	option_real(L, 3, "race", "sample", &race.sample_seconds);
 	option_real(L, 3, "race", "warmup", &race.warmup);
-	option_real(L, 3, "race", "give_up", &race.give_up_ratio);
 	option_real(L, 3, "race", "limit", &limit);
 	option_integer(L, 3, "race", "rounds", 0, GPU_RUNS_MAX / n, &rounds);
+	option_integer(L, 3, "race", "rounds_max", 0, GPU_RUNS_MAX / n, &rounds_max);
 	option_integer(L, 3, "race", "seed", INT64_MIN, INT64_MAX, &seed);
 	race.rounds_min = (int)rounds;
+	race.rounds_max = (int)rounds_max;
 	a = scratch_push(L);
 	racers = check_racers(L, n, a);
 	enter(L);

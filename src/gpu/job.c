@@ -257,10 +257,10 @@ static enum err_code check_race(const struct gpu_job *job, struct err *e)
 	if (!(r->warmup >= 0 && r->warmup < HUGE_VAL && r->sample_seconds >= 0 && r->sample_seconds < HUGE_VAL &&
 	    r->seconds >= 0 && r->seconds < HUGE_VAL))
 		return WRONG("the seconds of a race are a number from 0");
-	if (!(r->give_up_ratio >= 0))
-		return WRONG("the ratio at which a race gives up must be at least 0");
 	if (r->rounds_min < 0 || r->rounds_min > GPU_RUNS_MAX / r->n)
 		return WRONG("a race of %d has 0 to %d rounds, not %d", r->n, GPU_RUNS_MAX / r->n, r->rounds_min);
+	if (r->rounds_max < 0 || (r->rounds_max && r->rounds_max < r->rounds_min))
+		return WRONG("a race with %d rounds at least has no %d at most", r->rounds_min, r->rounds_max);
 	for (int c = 1; c <= r->n; c++) {
 		found = false;
 		for (int i = 0; i < job->nsteps; i++)

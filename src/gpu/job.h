@@ -150,9 +150,7 @@ struct gpu_race {
 					 * times as long while the runs get slower */
 	double sample_seconds;		/* about how long a sample takes */
 	double seconds;			/* of each contestant: run until its times sum up to this */
-	int rounds_min;			/* a bound that comes before `seconds`; 0: 3 */
-	double give_up_ratio;		/* end after two rounds if all other contestants take more than this
-					 * times the first one's time; 0: never */
+	int rounds_min, rounds_max;	/* bounds that come before `seconds`; 0: 3, as many as results have space for */
 };
 
 struct gpu_job {

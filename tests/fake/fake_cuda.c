@@ -24,6 +24,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fake_bus.h"
@@ -196,6 +197,13 @@ static int last(const struct cuda_launch_config *c, void **params)
 	return 0;
 }
 
+/* The same, whose launch takes a millisecond of the host. */
+static int launch_slowly(const struct cuda_launch_config *c, void **params)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	return last(c, params);
+}
+
 static int pid(const struct cuda_launch_config *c, void **params)
 {
 	(void)c;
@@ -259,6 +267,7 @@ static struct CUfunc_st kernels[] = {
 	KERNEL(quit, 0, 0),
 	KERNEL(babble, 0, 0),
 	KERNEL(last, 1, 4),
+	KERNEL(launch_slowly, 1, 4),
 	KERNEL(pid, 1, 8),
 	KERNEL(where, 2, 8, 8),
 	KERNEL(shape, 1, 8),

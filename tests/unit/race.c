@@ -461,26 +461,32 @@ static void test_race(void)
 	f.job.race.seconds = 0;
 	f.job.race.rounds_min = 0;
 	ok(!race(g, &f.job, &r) && r.runs == 9, "three rounds there are at least");
+	f.job.race.seconds = 10;
+	f.job.race.rounds_max = 4;
+	ok(!race(g, &f.job, &r) && r.runs == 12, "and no more than are allowed");
+	f.job.race.rounds_min = 5;
+	ok(race(g, &f.job, &r), "which are not fewer than the least");
 	gpu_free(g);
 }
 
-static void test_lost(void)
+/* Runs that are shorter than their launch are timed in another way, which changes their time; then those of all contestants are. */
+static void test_short(void)
 {
-	static const int us[] = { 400, 500, 440 };
+	static const int us[] = { 2000, 1000 };
 	struct gpu *g = open_gpu();
 	struct gpu_result r;
 	struct field f;
 
-	field_init(&f, 3, us);
-	f.job.race.give_up_ratio = 1.08;
-	ok(!race(g, &f.job, &r) && r.runs == 6, "who has lost by far is raced twice");
-	f.job.race.give_up_ratio = 1.12;
-	ok(!race(g, &f.job, &r) && r.runs > 15, "not if one of them is near");
-	f.job.race.n = 1;
-	f.job.nsteps = 1;
-	ok(!race(g, &f.job, &r) && r.runs >= 6, "who is alone cannot lose");
-	f.job.race.give_up_ratio = -1;
-	ok(race(g, &f.job, &r), "nobody loses by less than nothing");
+	field_init(&f, 2, us);
+	f.job.race.sample_seconds = 1;
+	f.job.race.seconds = 0;
+	f.job.race.rounds_min = 1;
+	ok(!race(g, &f.job, &r), "a race of runs that are longer than their launch");
+	is_int(r.sample_runs[0], 4 * 125, "has batches of a quarter of a sample");
+	f.steps[1].entry = "launch_slowly";
+	ok(!race(g, &f.job, &r), "a race of two, one of which is shorter");
+	is_int(r.sample_runs[0], 8 * 32, "has short batches of both");
+	is_int(r.sample_runs[1], 8 * 32, "which begin with a blocker");
 	gpu_free(g);
 }
 
@@ -594,7 +600,7 @@ static void test_faults(void)
 int main(int argc, char **argv)
 {
 	static void (*const tests[])(void) = { test_pool, test_awaiting, test_deaths, test_given_cuda, test_given_hip, test_endings, test_orphans, test_jumps,
-		test_race, test_lost, test_drift, test_buffers, test_faults };
+		test_race, test_short, test_drift, test_buffers, test_faults };
 
 	use_fake("MILLRACE_LIBNVRTC", "fake_nvrtc.so");
 	return gpu_tests(argc, argv, tests, LEN(tests));
