@@ -1,8 +1,9 @@
 -- finals.lua - the last race of a measured search: which of the plans that seemed the fastest is the fastest.
 --
--- At its power limit a board varies its clock by 3 %. A plan that draws more power gets a lower clock, but only after some milliseconds. So
--- the short samples of the search are off by 1 to 3 %, and a sample of 50 ms, of which the later half counts, by 1 %. Smaller differences
--- need many samples. So finalists are raced in heats, each with fewer plans and more rounds, and the samples of all heats count.
+-- Plans near to each other differ by less than a race of the search can tell. So finalists are raced in heats, each with fewer plans and more
+-- rounds, and the samples of all heats count. At its power limit a board varies its clock by 3 %, and a plan that draws more power gets a
+-- lower clock, but only after some milliseconds: of a sample of 30 ms the later half counts. For 0.1 s, about a second after a load began, the
+-- clock may be lower by a third, so of all ratios the middle half counts.
 
 local core = require "millrace.core"
 local paired = require "millrace.paired"
@@ -10,9 +11,9 @@ local paired = require "millrace.paired"
 -- After each heat, plans go on whose time over all heats so far is at most 1 + `within` times the least. At most `most` of them do, or the
 -- share `share` of all finalists if that is more.
 local HEATS <const> = {
-  {how = {seconds = 0, sample = 0.05, warmup = 0.04, rounds = 4}, within = 0.02, most = 3, share = 3 / 8},
-  {how = {seconds = 0, sample = 0.06, warmup = 0.02, rounds = 8}, within = 0.01, most = 3, share = 0},
-  {how = {seconds = 0, sample = 0.06, warmup = 0.02, rounds = 12}},
+  {how = {seconds = 0.2, sample = 0.025, warmup = 0.04, rounds = 4}, within = 0.02, most = 3, share = 3 / 8},
+  {how = {seconds = 0.48, sample = 0.03, warmup = 0.02, rounds = 4}, within = 0.01, most = 3, share = 0},
+  {how = {seconds = 0.72, sample = 0.03, warmup = 0.02, rounds = 4}},
 }
 
 -- Add the times of a heat to the lists of those of each item. Every second round has the reverse order, so a clock that rises or falls
@@ -29,20 +30,32 @@ local function add(times, items, rounds)
   end
 end
 
--- The ratio of the times of an item to those of a base that took part in all of its heats: the geometric mean, so that ratios to different
--- bases agree.
-local function ratio(times, item, base)
-  local sum, of_base = 0, times[base]
-  for k, ms in ipairs(times[item]) do sum = sum + math.log(ms / of_base[k]) end
-  return math.exp(sum / #times[item])
+-- By item, the logarithm of its time relative to the mean of all of them, which took part in the same heats: of each two rounds, which have
+-- opposite orders, the mean; of these, that of the middle half.
+local function scores_of(times, items)
+  local logs, scores, n = {}, {}, #times[items[1]]
+  for k = 1, n, 2 do
+    local pair, sum = {}, 0
+    for i, item in ipairs(items) do
+      local list = times[item]
+      pair[i] = math.log(list[k] * list[math.min(k + 1, n)]) / 2      -- a heat of one round has no second
+      sum = sum + pair[i]
+    end
+    for i, item in ipairs(items) do
+      logs[item] = logs[item] or {}
+      table.insert(logs[item], pair[i] - sum / #items)
+    end
+  end
+  for _, item in ipairs(items) do scores[item] = paired.midmean(logs[item]) end
+  return scores
 end
 
--- Items that took part in the same heats, the fastest first; of equal ones, those that were in front stay there.
-local function ranked(times, items)
-  local order, ratios, index = table.move(items, 1, #items, 1, {}), {}, {}
-  for i, item in ipairs(items) do ratios[item], index[item] = ratio(times, item, items[1]), i end
+-- The fastest first; of equal ones, those that were in front stay there.
+local function ranked(scores, items)
+  local order, index = table.move(items, 1, #items, 1, {}), {}
+  for i, item in ipairs(items) do index[item] = i end
   table.sort(order, function(a, b)
-    if ratios[a] ~= ratios[b] then return ratios[a] < ratios[b] end
+    if scores[a] ~= scores[b] then return scores[a] < scores[b] end
     return index[a] < index[b]
   end)
   return order
@@ -57,6 +70,7 @@ end
 -- relative to that of order[1] in those heats, 1 or more.
 return function(items, run)
   local times, results, racing, n, order, why = {}, {}, items, 0, table.move(items, 1, #items, 1, {}), nil
+  local last_scores = {}                                -- by item, those of its last heat
   for k, heat in ipairs(HEATS) do
     local good, rounds = true, nil
     if k == 1 then rounds = run(racing, heat.how) else good, rounds = core.try(run, racing, heat.how) end
@@ -69,19 +83,21 @@ return function(items, run)
       local r = results[item.id] or {min = math.huge, max = 0}
       results[item.id], r.min, r.max = r, math.min(r.min, rounds.min[i]), math.max(r.max, rounds.max[i])
     end
-    local list = ranked(times, racing)
+    local scores = scores_of(times, racing)
+    for _, item in ipairs(racing) do last_scores[item] = scores end
+    local list = ranked(scores, racing)
     table.move(list, 1, #list, 1, order)                -- those left behind in earlier heats stay behind these
     racing = {}
     local most = k < #HEATS and math.max(heat.most, math.floor(heat.share * #items)) or 0
     for i = 1, math.min(most, #list) do
-      if ratio(times, list[i], list[1]) <= 1 + heat.within then racing[i] = list[i] end
+      if math.exp(scores[list[i]] - scores[list[1]]) <= 1 + heat.within then racing[i] = list[i] end
     end
     n = k < #HEATS and #racing or #list
     if #racing <= 1 then break end
   end
   for _, item in ipairs(items) do
-    local r = results[item.id]
-    r.ms, r.ratio = paired.median(times[item]), math.max(1, ratio(times, item, order[1]))   -- rounding may say less of equal ones
+    local r, scores = results[item.id], last_scores[item]
+    r.ms, r.ratio = paired.median(times[item]), math.exp(scores[item] - scores[order[1]])
   end
   return order, results, n, why
 end

@@ -1,9 +1,9 @@
 -- serve.lua - a server of queue.lua that measures plans on the attached device.
 --
--- Plans are compiled in the background, by as many workers as there are cores. Those that are compiled are timed together, by
--- short samples if there are eight; the fastest are timed again, by longer ones. A kernel that may be the best has its outputs compared in
--- the device's memory: the first one with tiles of the reference that are drawn at random and those at the corners, each further one with all
--- outputs of a right kernel. A kernel that hangs or faults fails its candidate, no other.
+-- Plans are compiled in the background, by as many workers as there are cores. Those that are compiled are timed together, eight at most,
+-- and those that seem to be the fastest so far a second time. A kernel that may be the best has its outputs compared in the device's memory:
+-- the first one with tiles of the reference that are drawn at random and those at the corners, each further one with all outputs of a right
+-- kernel. A kernel that hangs or faults fails its candidate, no other.
 
 local core = require "millrace.core"
 local helpers = require "millrace.helpers"
@@ -11,13 +11,14 @@ local paired = require "millrace.paired"
 local race_in_heats = require "millrace.finals"
 local within = require "millrace.within"
 
--- The options of races. QUICK: a board at its power limit does not change its clock within 12 ms, so times are off by 1 to 3 %. They show which
--- plans are worth an EXACT race (within CLOSE of the fastest, at most CLOSEST), whose ratios are off by 0.2 to 1 %. Fewer plans than TOGETHER have
--- an EXACT race at once, as the device would wait for compilers otherwise; of these only those are raced again that would be
--- what others are compared with from then on (within FASTER of the incumbent), as one of many is the fastest by luck.
-local QUICK = {seconds = 0, sample = 0.012, warmup = 0, rounds = 2}
-local EXACT = {seconds = 0, sample = 0.05, warmup = 0.003, rounds = 2}
-local TOGETHER <const>, CLOSE <const>, CLOSEST <const>, FASTER <const> = 8, 1.04, 3, 0.99
+-- A race: eight rounds of short samples, or fewer, of kernels that take longer than such a sample. A board at its power limit lowers its clock
+-- about 0.8 s after a load began, for 0.1 s and by far too much, which hits whoever is sampled then. In eight short rounds it hits all alike,
+-- and few samples of each, which the median of the ratios ignores: these are off by 1 to 1.7 %, in two rounds of 50 ms by 4 to 6 %.
+local RACE <const> = {seconds = 0.096, sample = 0.012, warmup = 0, rounds = 4, rounds_max = 8}
+-- Those that would be what others are compared with from then on are raced again, as one of many is the fastest by luck: items that are faster
+-- than the incumbent by 1 % (FASTER), and within CLOSE of the fastest.
+local FASTER <const>, CLOSE <const> = 0.99, 1.04
+local TOGETHER <const> = 8                              -- items of a race at most
 local LIMIT = 5                                         -- seconds that one kernel may take
 local COMPILE_SECONDS = 30                              -- a candidate is skipped after that: all that took so long had spills
 local SAMPLE <const> = 128                              -- tiles of the reference
@@ -283,10 +284,10 @@ function server:race(items, how)
 end
 
 -- Race the items against the incumbent, or against the first of them if there is none. Fills their rows.
-function server:time(rows, items, incumbent, how)
+function server:time(rows, items, incumbent)
   local all, base = table.move(items, 1, #items, 1, {}), incumbent or items[1]
   if incumbent then table.insert(all, 1, incumbent) end
-  local rounds = self:race(all, how)
+  local rounds = self:race(all, RACE)
   for i, item in ipairs(all) do
     local row = rows[item.id]
     if row then
@@ -313,22 +314,7 @@ local function fastest_first(rows, items)
   return order
 end
 
--- The ratios to the incumbent of a first race share the error of its few samples there. How large that is, is known of the items that were
--- raced again, with longer samples: correct those of the others by it, or one of these, which was slower, would be the fastest now.
-local function correct(rows, items, first)
-  local shifts = {}
-  for _, item in ipairs(items) do
-    local row = rows[item.id]
-    if first[item.id] and row.ratio then shifts[#shifts + 1] = row.ratio / first[item.id] end
-  end
-  local shift = shifts[1] and paired.median(shifts) or 1
-  for _, item in ipairs(items) do
-    local row = rows[item.id]
-    if not first[item.id] and row.ratio then row.ratio, row.low, row.high = row.ratio * shift, row.low * shift, row.high * shift end
-  end
-end
-
--- The rows of items that are raced together, by id. Those near to the best are raced a second time, which counts.
+-- The rows of items that are raced together, by id. With an incumbent, those that seem to be faster are raced a second time, which counts.
 function server:times(items, incumbent)
   local rows = {}
   for _, item in ipairs(items) do
@@ -336,26 +322,13 @@ function server:times(items, incumbent)
     row.registers, row.spills, row.problems = k.registers, k.spills, #k.problems
     rows[item.id] = row
   end
-  local exact = #items < TOGETHER
-  self:time(rows, items, incumbent, exact and EXACT or QUICK)
-  local order, close = fastest_first(rows, items), {}
-  local limit = exact and incumbent and FASTER or math.min(ratio_of(rows[order[1].id]), incumbent and 1 or math.huge) * CLOSE
-  for _, item in ipairs(order) do
-    if ratio_of(rows[item.id]) <= limit and #close < CLOSEST then close[#close + 1] = item end
+  self:time(rows, items, incumbent)
+  local faster = {}
+  local limit = incumbent and math.min(FASTER, ratio_of(rows[fastest_first(rows, items)[1].id]) * CLOSE) or 0
+  for _, item in ipairs(items) do
+    if ratio_of(rows[item.id]) <= limit then faster[#faster + 1] = item end
   end
-  -- Without an incumbent the first item is what others are compared with, so it takes part.
-  if not incumbent and rows[items[1].id] and #close > 0 then
-    local has_first = false
-    for _, item in ipairs(close) do has_first = has_first or item == items[1] end
-    if not has_first then table.insert(close, 1, items[1]) end
-    for i, item in ipairs(close) do if item == items[1] then table.insert(close, 1, table.remove(close, i)) end end
-  end
-  if #close > 0 then
-    local first = {}
-    for _, item in ipairs(close) do first[item.id] = ratio_of(rows[item.id]) end
-    self:time(rows, close, incumbent, EXACT)
-    if not exact then correct(rows, items, first) end
-  end
+  if faster[1] then self:time(rows, faster, incumbent) end
   return rows
 end
 
