@@ -5,7 +5,7 @@
 --   millrace tests/perf/farm_tune.lua compare ONE.json MANY.json                    races the plans of both, on the attached device
 --
 -- farm_tune.sh does all of it. tune: writes a line: GPUs, rows, plans measured, seconds, plans a minute. compare: a line for each row: ms as
--- each run has measured its plan, and the second plan's time over the first one's in a race; ends with the worst of these.
+-- each run has measured its plan, and the second plan's time over the first one's in a race; ends with how many are as good, and the worst.
 local mr = require "millrace"
 local core = require "millrace.core"
 local json = require "millrace.json"
@@ -21,6 +21,9 @@ for _, s in ipairs{{512, 64}, {1024, 64}, {2048, 64}, {2048, 128}, {4096, 128}} 
     list[#list + 1] = ex.flash_attention{b = 16384 // s[1], h = 2048 // s[2], m = s[1], d = s[2], causal = causal}
   end
 end
+
+local LONG <const> = {base = "one", seconds = 2, sample = 0.03}               -- a race of two: 33 pairs of rounds, whose median is known to 0.3 %
+local NEAR <const> = 0.01                               -- relative: a plan that is no more than this slower counts as equally good
 
 local function tune(path, trials)
   local farm, began = core.farm(), core.clock()
@@ -45,22 +48,24 @@ end
 local function time(row) return row.ms ~= json.null and ("%.4f"):format(row.ms) or "-" end
 
 local function compare(one, many)
-  local rows, others, worst, same = read(one), read(many), 1, 0
-  print(("%-18s %-34s %9s %9s %7s"):format("program", "sizes", "one, ms", "many, ms", "race"))
+  local rows, others, worst, same, near = read(one), read(many), 1, 0, 0
+  print(("%-18s %-34s %9s %9s %7s %s"):format("program", "sizes", "one, ms", "many, ms", "race", "95 % interval"))
   for i, x in ipairs(rows) do
-    local y, ratio = others[i], 1
+    local y, ratio, shown = others[i], 1, "same"
     assert(x.script ~= json.null and y.script ~= json.null, x.program .. ": a run has no plan")
     if x.script == y.script then
       same = same + 1
     else
       local function plan(text) return assert(load(text, "=farm_tune", "t"))(list[i]) end
-      local r = mr.race({one = plan(x.script), many = plan(y.script)}, {base = "one"})
-      for _, row in ipairs(r) do if row.name == "many" then ratio = row.ratio end end
+      for _, row in ipairs(mr.race({one = plan(x.script), many = plan(y.script)}, LONG)) do
+        if row.name == "many" then ratio, shown = row.ratio, ("%.4f %.4f to %.4f"):format(row.ratio, row.low, row.high) end
+      end
+      near = near + (ratio <= 1 + NEAR and 1 or 0)
     end
     worst = math.max(worst, ratio)
-    print(("%-18s %-34s %9s %9s %7s"):format(x.program, x.sizes, time(x), time(y), x.script == y.script and "same" or ("%.4f"):format(ratio)))
+    print(("%-18s %-34s %9s %9s %7s"):format(x.program, x.sizes, time(x), time(y), shown))
   end
-  print(("%d of %d plans are the same; at worst %.4f"):format(same, #rows, worst))
+  print(("%d of %d plans are the same, %d others within %g %% or faster; at worst %.4f"):format(same, #rows, near, 100 * NEAR, worst))
 end
 
 if arg[1] == "tune" and arg[2] then

@@ -34,7 +34,7 @@ measured() { # NAME
 }
 
 compare() { # NAME
-	MILLRACE_STORE=none "$MILLRACE" "$here/farm_tune.lua" compare "$folder/1.json" "$folder/$1.json"
+	MILLRACE_STORE=none XDG_CACHE_HOME=$folder/$1.cache "$MILLRACE" "$here/farm_tune.lua" compare "$folder/1.json" "$folder/$1.json"
 }
 
 tune_on() { # GPUS
@@ -53,7 +53,7 @@ tune_killed() { # GPUS
 	echo "a rank was killed, exit status $?: $(measured killed)"
 	tune killed "$1" || { cat "$folder/killed.err"; exit 1; }
 	echo "after the same command again: $(measured killed)"
-	compare killed | tail -1
+	compare killed
 }
 
 if (($# == 0)); then
