@@ -1,11 +1,12 @@
 -- belief.lua - how far the model's predictions are off: a Gaussian process that learns from measurements.
 --
 -- The error of a prediction is x = log(measured / predicted). It is the sum of a bias, which all plans of a program share;
--- of a part that plans with similar traits (tiles, lanes, orders, spare registers) share; and of noise. So the covariance of
--- two plans is spread^2 * (BIAS^2 + SHAPE^2 * similarity), where similarity is the squared-exponential kernel of their
--- traits, and the posterior follows from the Cholesky factor of the covariances (Rasmussen and Williams, Gaussian Processes
--- for Machine Learning, 2006, algorithm 2.1). One measurement tells something about all plans, most about similar ones. Plans
--- with products on different matrix units share only a part of the bias, as each unit has numbers of its own in the model.
+-- of a part that plans with similar traits (tiles, lanes, orders, spare registers) share; of a part of its own; and of the error
+-- of the measurement. The last two are independent. So the covariance of two plans is spread^2 * (BIAS^2 + SHAPE^2 * similarity),
+-- where similarity is the squared-exponential kernel of their traits, and the posterior follows from the Cholesky factor of the
+-- covariances (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, algorithm 2.1). One measurement tells
+-- something about all plans, most about similar ones. Plans with products on different matrix units share only a part of the
+-- bias, as each unit has numbers of its own in the model.
 -- Before the first one, the device's stated uncertainty is the spread: nine of ten errors are within it.
 
 local belief = {}
@@ -16,7 +17,9 @@ local BIAS <const>, SHAPE <const> = 1.5, 1              -- in units of the sprea
 local ACROSS <const> = 0.5                              -- the part of the bias that plans with different matrix units share
 local LENGTH <const> = 2                                -- length scale, in units of weighted traits
 local PRIOR <const> = 4                                 -- measurements that the prior of the scale counts as
-local NOISE <const> = 0.015                             -- relative: of measured times, and of what no trait explains
+local OWN <const> = 0.015                               -- relative: what no trait explains
+local MEASURED <const> = 0.013                          -- relative: the error of a measured time
+local NOISE <const> = math.sqrt(OWN ^ 2 + MEASURED ^ 2)
 local FAR <const> = 2.5                                 -- standard deviations: farther errors are outliers
 
 -- Inverse length scales, by the first word of a trait's name; all others have 1. They maximise the likelihood of 1,600
@@ -115,11 +118,20 @@ end
 -- measurements (the conjugate prior of a variance: Gelman et al., Bayesian Data Analysis, 2013, 2.6).
 function belief:scale() return math.sqrt((PRIOR + self.squares) / (PRIOR + self.weight)) end
 
--- The error of a candidate: its mean, its standard deviation, and the standard deviation without noise.
+-- The error of a candidate: its mean, its standard deviation, and the standard deviation without its own part.
 function belief:predict_error(c)
   local _, mean, variance = self:extend(c)
   local scale = self:scale()
-  return mean, scale * math.sqrt(variance + (self.spread > 0 and NOISE ^ 2 or 0)), scale * math.sqrt(variance)
+  return mean, scale * math.sqrt(variance + (self.spread > 0 and OWN ^ 2 or 0)), scale * math.sqrt(variance)
+end
+
+-- The time of a candidate that was measured and learned, in seconds, without the likely error of the measurement: of many, the one with the
+-- least measured time was measured too fast. c: as in learn.
+function belief:estimate(c, measured)
+  if self.spread == 0 then return measured end
+  local _, mean = self:extend(c)
+  local off = math.log(measured / c.predicted) - mean
+  return c.predicted * math.exp(mean + (OWN / NOISE) ^ 2 * off)
 end
 
 -- Mean and standard deviation of the error of a plan that is similar to no measured one.

@@ -1,8 +1,9 @@
 -- measure.lua - which of many plans to measure, in what order, and when to stop.
 --
 -- The candidates most likely to be the fastest are measured first, each alternately with the best so far. The measured
--- times tell how far the model's predictions are off (belief.lua). It ends when no candidate left would beat the best by
--- more than `gain` with a probability above `risk`. The measuring is done by servers (queue.lua).
+-- times tell how far the model's predictions are off (belief.lua). When no candidate is likely to beat the best, its neighbours become
+-- candidates, too. It ends when the probability that any one left would beat the best by more than `gain` is `risk` at most. The
+-- measuring is done by servers (queue.lua).
 
 local core = require "millrace.core"
 local new_belief = require "millrace.belief"
@@ -10,9 +11,10 @@ local similarity = new_belief(0).similarity
 local new_queue = require "millrace.queue"
 
 local GAIN, RISK = 0.005, 0.02
+local HOPELESS <const> = 0.002                          -- work in progress is withdrawn if its chance is no more
 local SWITCH <const> = 0.01                             -- the share by which a new best must be faster to become the incumbent of races
 local UNCERTAINTY = 0.1                                       -- if the model's uncertainty is not known
-local WORST = 1.25                                      -- candidates predicted to take more than this times the best are ignored
+local WORST = 1.25                                      -- candidates that likely take more than this times the best are ignored
 local SHARP <const> = 8                                 -- whether kernels spill depends more closely on likeness than their speed does
 local SPARE <const>, TRIALS_OF_SPARE <const> = 8, 16    -- items that a server gets beyond its capacity: at most; one for so many trials
 local BUSY <const> = 8                                  -- with so many items under way, the device is not idle while another is begun
@@ -52,15 +54,15 @@ function source:hopeful()
   return self.list[1] and self.list[1].predicted
 end
 
--- The candidate of the greatest expected improvement, and the greatest chance of all; candidates predicted beyond
--- `most_seconds` have chance 0. rate(c) -> its chance and its expected improvement; cached until `stamp` changes.
--- under_way(c): a factor below 1 for candidates like those being measured, which would tell little more.
+-- The candidate of the greatest expected improvement, the sum of all chances, at most 1, and the greatest one; candidates predicted beyond
+-- `most_seconds` have chance 0. The probability that any of them wins is no more than the sum. rate(c) -> its chance and its expected
+-- improvement; cached until `stamp` changes. under_way(c): a factor below 1 for candidates like those being measured, which would tell little more.
 function source:head(rate, stamp, under_way, most_seconds)
   if stamp ~= self.stamp then self.stamp, self.chances, self.promises = stamp, {}, {} end
-  local top, most, rank
+  local top, sum, most, rank = nil, 0, 0, nil
   for i, c in ipairs(self.list) do
     if c.predicted > most_seconds then
-      if not rank then top, most = i, 0 end
+      if not rank then top = i end
       break
     end
     if not self.chances[c] then
@@ -70,10 +72,10 @@ function source:head(rate, stamp, under_way, most_seconds)
     local value = self.promises[c]                      -- an upper bound; under_way is slow, so only those that could win get it
     if not rank or value > rank then value = value * under_way(c) end
     if not rank or value > rank then top, rank = i, value end
-    most = math.max(most or 0, self.chances[c])
+    sum, most = sum + self.chances[c], math.max(most, self.chances[c])
   end
   self.top = top
-  return self.list[top], most
+  return self.list[top], math.min(sum, 1), most
 end
 
 function source:drop() table.remove(self.list, self.top) end
@@ -140,8 +142,17 @@ function run:learn(row, item)
   if not self.incumbent or row.score < self.scores[self.incumbent.id] * (1 - SWITCH) then self.incumbent = item end
 end
 
--- The seconds below which a candidate beats the best by more than the gain.
-function run:target() return self.best.score * 1e-3 * (1 - self.gain) end
+-- The seconds below which a candidate beats all that were measured by more than the gain. Of many, the one with the least score was lucky, so
+-- what counts is what the belief makes of the scores.
+function run:target()
+  if self.estimated ~= #self.results then
+    self.estimated, self.least = #self.results, math.huge
+    for _, x in ipairs(self.trusted) do
+      if x.row.status == "ok" then self.least = math.min(self.least, self.belief:estimate(x.item.candidate, x.row.score * 1e-3)) end
+    end
+  end
+  return self.least * (1 - self.gain)
+end
 
 -- The probability that the candidate is faster than the target.
 function run:chance(c)
@@ -179,7 +190,8 @@ function run:recall(c)
   return true
 end
 
--- The candidate to measure next, and its chance; by predictions alone before the first result.
+-- The candidate to measure next, the chance that any of those left wins, and the greatest chance of one; by predictions alone before the first
+-- result.
 function run:next_one()
   local pending = self.queue.under_way
   local function fresh(c)
@@ -195,11 +207,14 @@ function run:next_one()
     local target = self.best and self:target() or first * (1 - self.gain)
     local chance = self.best and self:chance(c) or self.belief:improvement_probability(c, target)
     if self.risk < 0 then return chance, 1 end
-    return chance, chance > self.risk and self.belief:expected_improvement(c, target) or 0
+    return chance, self.belief:expected_improvement(c, target)
   end
-  local most = self.worst * (self.best and self.best.score * 1e-3 or first or 0)
-  local c, chance = self.source:head(rate, #self.results, fresh, most)
-  return c, self.best and chance or 1
+  local most = self.worst * (first or 0)
+  if self.best then                                     -- a model that predicts too slowly does so for those left, too
+    most = self.worst * self.best.score * 1e-3 * math.max(1, math.exp(-self.belief:unknown_error()))
+  end
+  local c, chance, greatest = self.source:head(rate, #self.results, fresh, most)
+  return c, self.best and chance or 1, self.best and greatest or 1
 end
 
 -- Give the servers as many items as they can hold, and not more than `most`, as long as these are worth it. True if there is something left.
@@ -220,12 +235,14 @@ function run:feed(most)
   end
 end
 
--- Withdraw work that is no longer worth it, the last one first.
+-- Withdraw work that is no longer worth it, the last one first: all of it if neither that nor what is left is likely to win.
 function run:drop_hopeless()
+  local _, sum = self:next_one()
+  for _, work in ipairs(self.queue.under_way) do sum = sum + self:chance(work.item.candidate) end
   local hopeless = {}
   for _, work in ipairs(self.queue.under_way) do
-    local c = work.item.candidate
-    if not work.item.anyway and self:chance(c) <= self.risk then table.insert(hopeless, 1, work.item) end
+    local is_hopeless = sum <= self.risk or self:chance(work.item.candidate) <= HOPELESS
+    if is_hopeless and not work.item.anyway then table.insert(hopeless, 1, work.item) end
   end
   for _, item in ipairs(hopeless) do
     self.queue:drop(item)
@@ -289,12 +306,17 @@ function run:take_early(early, under_way)
   self.queue.under_way = under_way
 end
 
--- Ask the search for more candidates near the best. -> were there any, and "interrupted" if the search was.
-function run:more()
-  if not self.best or not self.o.more then return false end
+-- When no candidate, left or under way, has a chance above `risk`, ask the search for more of them near the best, once for each best.
+-- -> "interrupted" if the search was.
+function run:refine()
+  if not self.best or not self.o.more or self.refined == self.winner or self.trials + self.queue:count() >= self.most then return end
+  local greatest = select(3, self:next_one())
+  for _, work in ipairs(self.queue.under_way) do greatest = math.max(greatest, self:chance(work.item.candidate)) end
+  if greatest > math.max(self.risk, 0) then return end
+  self.refined = self.winner
   local list, ended = self.o.more(self.winner)
   for _, c in ipairs(list) do self.source:put_back(c) end
-  return #list > 0, ended
+  return ended
 end
 
 -- Is the candidate that was the most promising before any result not measured yet?
@@ -313,6 +335,7 @@ function run:loop()
   self.late = self.o.seconds and self.clock() + self.o.seconds
   while true do
     local is_late = self:is_late()
+    if not is_late and self:refine() == "interrupted" then return "interrupted" end
     -- Where this thread measures, it begins one item, and others while the device works.
     local waits = self.queue.servers[1].busy_thread and self.queue:count() >= BUSY
     local left = not is_late and self:feed(waits and 1 or nil)
@@ -322,19 +345,18 @@ function run:loop()
       -- The rows of all that were measured together, before others are begun: each changes what is worth it.
       repeat self:take() until not self.queue:has_row()
       self:drop_hopeless()
+    elseif not self.queue:has_server() then
+      return "lost"
+    elseif left then
+      return "sure"
+    elseif self.best or #self.reserve == 0 then
+      return "done"
     else
-      local others, ended = self:more()
-      if ended == "interrupted" then return ended end
-      if not others then
-        if not self.queue:has_server() then return "lost" end
-        if left then return "sure" end
-        if self.best or #self.reserve == 0 then return "done" end
-        for _, item in ipairs(self.reserve) do           -- only skipped candidates are left
-          item.anyway = true
-          self.queue:put(item)
-        end
-        self.reserve = {}
+      for _, item in ipairs(self.reserve) do             -- only skipped candidates are left
+        item.anyway = true
+        self.queue:put(item)
       end
+      self.reserve = {}
     end
   end
 end
@@ -386,7 +408,7 @@ function run:final()
 end
 
 local why = {
-  sure = "no candidate left beats the best by more than %.1f %% with a probability above %.0f %%",
+  sure = "that a candidate left beats the best by more than %.1f %% has a probability of %.0f %% at most",
   trials = "all %d trials are used", seconds = "the time is used", interrupted = "interrupted",
   done = "all candidates are measured", lost = "no device measures any more",
 }
@@ -401,9 +423,9 @@ local why = {
 -- o:
 --   trials, seconds   limits;  limit   seconds that one kernel may take;  seed   of the inputs
 --   gain, risk        when to end, see above; risk below 0: all are measured
---   uncertainty       of the model, a share;  worst   candidates predicted slower than this times the best are ignored
+--   uncertainty       of the model, a share;  worst   candidates that likely take more than this times the best are ignored
 --   final=false       no last race
---   more              called when none left is likely to win: the best candidate -> a list of more, and "interrupted" if it was
+--   more              called when none left is likely to win, once for each best: the best candidate -> a list of more, and "interrupted" if it was
 --   early             a list of {item=, row=}: what the server has measured already, with ids from 1; item.candidate as in candidates;
 --                     neither put nor reported again
 --   under_way         what the servers have to do already, as queue.lua's under_way

@@ -220,7 +220,7 @@ end
 
 local function measured(rows)
   local order = {}
-  local r = measure(nil, nil, by_model(rows), {uncertainty = uncertainty, final = false, server = table_server,
+  local r = measure(nil, nil, by_model(rows), {uncertainty = uncertainty, final = false, server = table_server(),
     put = function(row) order[#order + 1] = row.candidate end})
   return order, r
 end
