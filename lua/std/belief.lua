@@ -21,6 +21,7 @@ local OWN <const> = 0.015                               -- relative: what no tra
 local MEASURED <const> = 0.013                          -- relative: the error of a measured time
 local NOISE <const> = math.sqrt(OWN ^ 2 + MEASURED ^ 2)
 local FAR <const> = 2.5                                 -- standard deviations: farther errors are outliers
+local LUCK <const> = 2 * MEASURED                       -- how far off a measured time is at most
 
 -- Inverse length scales, by the first word of a trait's name; all others have 1. They maximise the likelihood of 1,600
 -- plans measured in three complete spaces and 26 searches, with a length scale for each trait, and are rounded.
@@ -130,8 +131,8 @@ end
 function belief:estimate(c, measured)
   if self.spread == 0 then return measured end
   local _, mean = self:extend(c)
-  local off = math.log(measured / c.predicted) - mean
-  return c.predicted * math.exp(mean + (OWN / NOISE) ^ 2 * off)
+  local luck = (MEASURED / NOISE) ^ 2 * (math.log(measured / c.predicted) - mean)
+  return measured * math.exp(-math.max(-LUCK, math.min(luck, LUCK)))
 end
 
 -- Mean and standard deviation of the error of a plan that is similar to no measured one.

@@ -2,8 +2,8 @@
 --
 -- Plans near to each other differ by less than a race of the search can tell. So finalists are raced in heats, each with fewer plans and more
 -- rounds, and the samples of all heats count. At its power limit a board varies its clock by 3 %, and a plan that draws more power gets a
--- lower clock, but only after some milliseconds: of a sample of 30 ms the later half counts. For 0.1 s, about a second after a load began, the
--- clock may be lower by a third, so of all ratios the middle half counts.
+-- lower clock, but only after some milliseconds: of a sample of 25 ms the later half counts. About 0.8 s after a load began the clock may be
+-- lower by a third, for 0.1 s, so of all ratios the middle half counts.
 
 local core = require "millrace.core"
 local paired = require "millrace.paired"
@@ -11,15 +11,15 @@ local paired = require "millrace.paired"
 -- After each heat, plans go on whose time over all heats so far is at most 1 + `within` times the least. At most `most` of them do, or the
 -- share `share` of all finalists if that is more.
 local HEATS <const> = {
-  {how = {seconds = 0.2, sample = 0.025, warmup = 0.04, rounds = 4}, within = 0.02, most = 3, share = 3 / 8},
-  {how = {seconds = 0.48, sample = 0.03, warmup = 0.02, rounds = 4}, within = 0.01, most = 3, share = 0},
-  {how = {seconds = 0.72, sample = 0.03, warmup = 0.02, rounds = 4}},
+  {how = {seconds = 0, sample = 0.025, warmup = 0.04, rounds = 8}, within = 0.02, most = 3, share = 3 / 8},
+  {how = {seconds = 0, sample = 0.03, warmup = 0.02, rounds = 16}, within = 0.01, most = 3, share = 0},
+  {how = {seconds = 0, sample = 0.03, warmup = 0.02, rounds = 24}},
 }
 
 -- Add the times of a heat to the lists of those of each item. Every second round has the reverse order, so a clock that rises or falls
 -- steadily cancels out in an even number of rounds.
 local function add(times, items, rounds)
-  local n = #rounds > 1 and #rounds - #rounds % 2 or 1
+  local n = #rounds - #rounds % 2                       -- a race has three rounds at least
   for i, item in ipairs(items) do
     local list = times[item] or {}
     times[item] = list
@@ -38,7 +38,7 @@ local function scores_of(times, items)
     local pair, sum = {}, 0
     for i, item in ipairs(items) do
       local list = times[item]
-      pair[i] = math.log(list[k] * list[math.min(k + 1, n)]) / 2      -- a heat of one round has no second
+      pair[i] = math.log(list[k] * list[k + 1]) / 2
       sum = sum + pair[i]
     end
     for i, item in ipairs(items) do

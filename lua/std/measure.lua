@@ -9,12 +9,12 @@ local core = require "millrace.core"
 local new_belief = require "millrace.belief"
 local similarity = new_belief(0).similarity
 local new_queue = require "millrace.queue"
+local FASTER <const> = require("millrace.paired").FASTER
 
 local GAIN, RISK = 0.005, 0.02
-local HOPELESS <const> = 0.002                          -- work in progress is withdrawn if its chance is no more
-local SWITCH <const> = 0.01                             -- the share by which a new best must be faster to become the incumbent of races
+local HOPELESS <const> = 0.1                            -- work in progress whose chance is less than this part of `risk` may be withdrawn
 local UNCERTAINTY = 0.1                                       -- if the model's uncertainty is not known
-local WORST = 1.25                                      -- candidates that likely take more than this times the best are ignored
+local WORST = 1.25                                      -- candidates predicted to take more than this times the best are ignored
 local SHARP <const> = 8                                 -- whether kernels spill depends more closely on likeness than their speed does
 local SPARE <const>, TRIALS_OF_SPARE <const> = 8, 16    -- items that a server gets beyond its capacity: at most; one for so many trials
 local BUSY <const> = 8                                  -- with so many items under way, the device is not idle while another is begun
@@ -54,12 +54,12 @@ function source:hopeful()
   return self.list[1] and self.list[1].predicted
 end
 
--- The candidate of the greatest expected improvement, the sum of all chances, at most 1, and the greatest one; candidates predicted beyond
--- `most_seconds` have chance 0. The probability that any of them wins is no more than the sum. rate(c) -> its chance and its expected
--- improvement; cached until `stamp` changes. under_way(c): a factor below 1 for candidates like those being measured, which would tell little more.
+-- The candidate of the greatest expected improvement, the chance that any wins, as if they were independent, and the greatest chance of one;
+-- candidates predicted beyond `most_seconds` have none. rate(c) -> its chance and its expected improvement; cached until `stamp` changes.
+-- under_way(c): a factor below 1 for candidates like those being measured, which would tell little more.
 function source:head(rate, stamp, under_way, most_seconds)
   if stamp ~= self.stamp then self.stamp, self.chances, self.promises = stamp, {}, {} end
-  local top, sum, most, rank = nil, 0, 0, nil
+  local top, none_wins, greatest, rank = nil, 1, 0, nil
   for i, c in ipairs(self.list) do
     if c.predicted > most_seconds then
       if not rank then top = i end
@@ -72,10 +72,10 @@ function source:head(rate, stamp, under_way, most_seconds)
     local value = self.promises[c]                      -- an upper bound; under_way is slow, so only those that could win get it
     if not rank or value > rank then value = value * under_way(c) end
     if not rank or value > rank then top, rank = i, value end
-    sum, most = sum + self.chances[c], math.max(most, self.chances[c])
+    none_wins, greatest = none_wins * (1 - self.chances[c]), math.max(greatest, self.chances[c])
   end
   self.top = top
-  return self.list[top], math.min(sum, 1), most
+  return self.list[top], 1 - none_wins, greatest
 end
 
 function source:drop() table.remove(self.list, self.top) end
@@ -139,7 +139,7 @@ function run:learn(row, item)
   self.belief:learn(item.candidate, row.score * 1e-3)
   self.trusted[#self.trusted + 1] = {row = row, item = item}
   if not self.best or row.score < self.best.score then self.best, self.winner = row, item.candidate end
-  if not self.incumbent or row.score < self.scores[self.incumbent.id] * (1 - SWITCH) then self.incumbent = item end
+  if not self.incumbent or row.score <= self.scores[self.incumbent.id] * FASTER then self.incumbent = item end
 end
 
 -- The seconds below which a candidate beats all that were measured by more than the gain. Of many, the one with the least score was lucky, so
@@ -207,14 +207,14 @@ function run:next_one()
     local target = self.best and self:target() or first * (1 - self.gain)
     local chance = self.best and self:chance(c) or self.belief:improvement_probability(c, target)
     if self.risk < 0 then return chance, 1 end
-    return chance, self.belief:expected_improvement(c, target)
+    return chance, chance > 0 and self.belief:expected_improvement(c, target) or 0   -- none if its bound is beyond the target
   end
-  local most = self.worst * (first or 0)
+  local limit = self.worst * (first or 0)
   if self.best then                                     -- a model that predicts too slowly does so for those left, too
-    most = self.worst * self.best.score * 1e-3 * math.max(1, math.exp(-self.belief:unknown_error()))
+    limit = self.worst * self.best.score * 1e-3 * math.max(1, math.exp(-self.belief:unknown_error()))
   end
-  local c, chance, greatest = self.source:head(rate, #self.results, fresh, most)
-  return c, self.best and chance or 1, self.best and greatest or 1
+  local c, chance, greatest = self.source:head(rate, #self.results, fresh, limit)
+  return c, self.best and chance or 1, greatest
 end
 
 -- Give the servers as many items as they can hold, and not more than `most`, as long as these are worth it. True if there is something left.
@@ -235,13 +235,16 @@ function run:feed(most)
   end
 end
 
--- Withdraw work that is no longer worth it, the last one first: all of it if neither that nor what is left is likely to win.
+-- Withdraw work that is no longer worth it, the last one first: all of it if neither that nor what is left is likely to win, else what has
+-- next to no chance and keeps others from being begun that have more.
 function run:drop_hopeless()
-  local _, sum = self:next_one()
-  for _, work in ipairs(self.queue.under_way) do sum = sum + self:chance(work.item.candidate) end
-  local hopeless = {}
+  local _, chance, greatest = self:next_one()
+  local none_wins = 1 - chance
+  for _, work in ipairs(self.queue.under_way) do none_wins = none_wins * (1 - self:chance(work.item.candidate)) end
+  local is_over, hopeless = 1 - none_wins <= self.risk, {}
   for _, work in ipairs(self.queue.under_way) do
-    local is_hopeless = sum <= self.risk or self:chance(work.item.candidate) <= HOPELESS
+    local own = self:chance(work.item.candidate)
+    local is_hopeless = is_over or own == 0 or own <= HOPELESS * self.risk and own < HOPELESS * greatest
     if is_hopeless and not work.item.anyway then table.insert(hopeless, 1, work.item) end
   end
   for _, item in ipairs(hopeless) do
@@ -306,17 +309,17 @@ function run:take_early(early, under_way)
   self.queue.under_way = under_way
 end
 
--- When no candidate, left or under way, has a chance above `risk`, ask the search for more of them near the best, once for each best.
--- -> "interrupted" if the search was.
+-- When no candidate, left or under way, has a chance above `risk`, ask the search for more of them near the best, once for each best. -> was it
+-- asked, and "interrupted" if the search was.
 function run:refine()
-  if not self.best or not self.o.more or self.refined == self.winner or self.trials + self.queue:count() >= self.most then return end
+  if not self.best or not self.o.more or self.refined == self.winner or self.trials + self.queue:count() >= self.most then return false end
   local greatest = select(3, self:next_one())
   for _, work in ipairs(self.queue.under_way) do greatest = math.max(greatest, self:chance(work.item.candidate)) end
-  if greatest > math.max(self.risk, 0) then return end
+  if greatest > math.max(self.risk, 0) then return false end
   self.refined = self.winner
   local list, ended = self.o.more(self.winner)
   for _, c in ipairs(list) do self.source:put_back(c) end
-  return ended
+  return true, ended
 end
 
 -- Is the candidate that was the most promising before any result not measured yet?
@@ -335,23 +338,22 @@ function run:loop()
   self.late = self.o.seconds and self.clock() + self.o.seconds
   while true do
     local is_late = self:is_late()
-    if not is_late and self:refine() == "interrupted" then return "interrupted" end
     -- Where this thread measures, it begins one item, and others while the device works.
     local waits = self.queue.servers[1].busy_thread and self.queue:count() >= BUSY
     local left = not is_late and self:feed(waits and 1 or nil)
+    local refined, ended
+    if not is_late then refined, ended = self:refine() end       -- behind feed, which may take the best from what is known
+    if ended == "interrupted" then return ended end
     if is_late and not self:awaits_first() then return "seconds" end
     if self.trials >= self.most then return "trials" end
     if self.queue:count() > 0 then
       -- The rows of all that were measured together, before others are begun: each changes what is worth it.
       repeat self:take() until not self.queue:has_row()
       self:drop_hopeless()
-    elseif not self.queue:has_server() then
-      return "lost"
-    elseif left then
-      return "sure"
-    elseif self.best or #self.reserve == 0 then
-      return "done"
-    else
+    elseif not refined then
+      if not self.queue:has_server() then return "lost" end
+      if left then return "sure" end
+      if self.best or #self.reserve == 0 then return "done" end
       for _, item in ipairs(self.reserve) do             -- only skipped candidates are left
         item.anyway = true
         self.queue:put(item)
@@ -390,6 +392,7 @@ function run:final()
     return false
   end
   local refuted = false
+  self.estimated = nil                                  -- as rows may count no longer
   for _, x in ipairs(near) do
     local wrong = row.wrong and row.wrong[x.item.id]
     local why = wrong or row.failed and row.failed[x.item.id]
@@ -423,7 +426,7 @@ local why = {
 -- o:
 --   trials, seconds   limits;  limit   seconds that one kernel may take;  seed   of the inputs
 --   gain, risk        when to end, see above; risk below 0: all are measured
---   uncertainty       of the model, a share;  worst   candidates that likely take more than this times the best are ignored
+--   uncertainty       of the model, a share;  worst   candidates predicted slower than this times the best are ignored
 --   final=false       no last race
 --   more              called when none left is likely to win, once for each best: the best candidate -> a list of more, and "interrupted" if it was
 --   early             a list of {item=, row=}: what the server has measured already, with ids from 1; item.candidate as in candidates;

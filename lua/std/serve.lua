@@ -11,13 +11,10 @@ local paired = require "millrace.paired"
 local race_in_heats = require "millrace.finals"
 local within = require "millrace.within"
 
--- A race: eight rounds of short samples, or fewer, of kernels that take longer than such a sample. A board at its power limit lowers its clock
--- about 0.8 s after a load began, for 0.1 s and by far too much, which hits whoever is sampled then. In eight short rounds it hits all alike,
--- and few samples of each, which the median of the ratios ignores: these are off by 1 to 1.7 %, in two rounds of 50 ms by 4 to 6 %.
-local RACE <const> = {seconds = 0.096, sample = 0.012, warmup = 0, rounds = 4, rounds_max = 8}
--- Those that would be what others are compared with from then on are raced again, as one of many is the fastest by luck: items that are faster
--- than the incumbent by 1 % (FASTER), and within CLOSE of the fastest.
-local FASTER <const>, CLOSE <const> = 0.99, 1.04
+-- A race: eight rounds of short samples, or six, of kernels that take longer than such a sample. A board at its power limit lowers its clock
+-- about 0.8 s after a load began, for 0.1 s and by far too much, which hits whoever is sampled then. In short rounds it hits all alike, and
+-- few samples of each: the median of the ratios is off by 1 to 1.7 %, where in two rounds of 50 ms it was by 4 to 6 %.
+local RACE <const> = {seconds = 0.096, sample = 0.012, warmup = 0, rounds = 6, rounds_max = 8}
 local TOGETHER <const> = 8                              -- items of a race at most
 local LIMIT = 5                                         -- seconds that one kernel may take
 local COMPILE_SECONDS = 30                              -- a candidate is skipped after that: all that took so long had spills
@@ -314,7 +311,8 @@ local function fastest_first(rows, items)
   return order
 end
 
--- The rows of items that are raced together, by id. With an incumbent, those that seem to be faster are raced a second time, which counts.
+-- The rows of items that are raced together, by id. With an incumbent, those that would be what others are compared with from then on are raced
+-- a second time, which counts: one of many is the fastest by luck.
 function server:times(items, incumbent)
   local rows = {}
   for _, item in ipairs(items) do
@@ -324,9 +322,8 @@ function server:times(items, incumbent)
   end
   self:time(rows, items, incumbent)
   local faster = {}
-  local limit = incumbent and math.min(FASTER, ratio_of(rows[fastest_first(rows, items)[1].id]) * CLOSE) or 0
-  for _, item in ipairs(items) do
-    if ratio_of(rows[item.id]) <= limit then faster[#faster + 1] = item end
+  for _, item in ipairs(incumbent and items or {}) do
+    if ratio_of(rows[item.id]) <= paired.FASTER then faster[#faster + 1] = item end
   end
   if faster[1] then self:time(rows, faster, incumbent) end
   return rows

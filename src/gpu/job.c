@@ -251,6 +251,7 @@ static enum err_code check_race(const struct gpu_job *job, struct err *e)
 {
 	const struct gpu_race *r = &job->race;
 	bool found;
+	int least;
 
 	if (r->n < 1 || r->n > GPU_CONTESTANTS_MAX)
 		return WRONG("a race has 1 to %d contestants, not %d", GPU_CONTESTANTS_MAX, r->n);
@@ -259,8 +260,9 @@ static enum err_code check_race(const struct gpu_job *job, struct err *e)
 		return WRONG("the seconds of a race are a number from 0");
 	if (r->rounds_min < 0 || r->rounds_min > GPU_RUNS_MAX / r->n)
 		return WRONG("a race of %d has 0 to %d rounds, not %d", r->n, GPU_RUNS_MAX / r->n, r->rounds_min);
-	if (r->rounds_max < 0 || (r->rounds_max && r->rounds_max < r->rounds_min))
-		return WRONG("a race with %d rounds at least has no %d at most", r->rounds_min, r->rounds_max);
+	least = r->rounds_min ? r->rounds_min : GPU_ROUNDS_MIN;
+	if (r->rounds_max && r->rounds_max < least)
+		return WRONG("the most rounds of a race are 0 or at least %d, not %d", least, r->rounds_max);
 	for (int c = 1; c <= r->n; c++) {
 		found = false;
 		for (int i = 0; i < job->nsteps; i++)

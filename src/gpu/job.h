@@ -15,6 +15,7 @@ enum {
 	GPU_RUNS_MAX = 100000,		/* run times that one job may record */
 	GPU_COPIES_MAX = 256,		/* of a buffer that rotates */
 	GPU_CONTESTANTS_MAX = 64,	/* of a race */
+	GPU_ROUNDS_MIN = 3,		/* of a race that does not say */
 	GPU_STREAMS_MAX = 16,		/* of a job */
 };
 
@@ -150,7 +151,8 @@ struct gpu_race {
 					 * times as long while the runs get slower */
 	double sample_seconds;		/* about how long a sample takes */
 	double seconds;			/* of each contestant: run until its times sum up to this */
-	int rounds_min, rounds_max;	/* bounds that come before `seconds`; 0: 3, as many as results have space for */
+	int rounds_min, rounds_max;	/* bounds that come before `seconds`; 0: GPU_ROUNDS_MIN, as many as
+					 * results have space for */
 };
 
 struct gpu_job {

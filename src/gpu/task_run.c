@@ -4,7 +4,7 @@
  * two. A run's time is the time between two events on the device, so launches are hidden behind earlier work. Each
  * batch begins with a run that does not count, unless runs are so long that it makes no difference. If a run is shorter
  * than its launch, the device would wait for the host; then each batch begins with fills of a large buffer, the
- * blocker, which keep the device busy until all of the batch is on the stream.
+ * blocker, which keep the device busy until all of the batch is on the stream. In a race, those of all contestants do.
  */
 #include "gpu/task.h"
 
@@ -16,10 +16,9 @@ enum {
 	BATCH_MAX = 256,		/* runs */
 	BATCH_SHORT = 32,		/* runs of a batch that begins with a blocker */
 	LAUNCH_SHARE = 4,		/* runs shorter than so many launches need a blocker */
-	CALIBRATION_RUNS = 4,		/* timed, of which the shortest counts; fewer of long ones */
+	CALIBRATION_RUNS = 4,		/* timed, of which the shortest counts; two of long ones */
 	BLOCKER_MAX = 64,		/* fills before a batch */
 	RUNS_MIN = 3,
-	ROUNDS_MIN = 3,
 	TREND_ROUNDS = 6,		/* of a race's warm-up, the later half is compared with the earlier one */
 	SAMPLE_BATCHES = 4,		/* of a sample, unless runs are too short for batches of that length */
 	SAMPLE_BATCHES_MAX = 8,
@@ -99,7 +98,7 @@ static enum err_code enqueue_runs(struct batch *b, int n, bool timed)
 }
 
 /* How long a run and its launch take, and how many runs make a batch of about `seconds`. The first run also loads code and wakes
- * the device, so later ones are timed, and of short ones the fastest counts: a launch may be interrupted. */
+ * the device, so later ones are timed, of which the fastest counts: a launch may be interrupted. */
 static enum err_code calibrate_batch(struct batch *b, double seconds)
 {
 	struct batcher *by = b->by;
@@ -110,7 +109,7 @@ static enum err_code calibrate_batch(struct batch *b, double seconds)
 	TRY(CALL_FOR(d, b->after, stream_synchronize, d->stream));
 	by->progress->report(by->progress->ud, STAGE_RUNNING);
 	b->run_seconds = b->launch_seconds = HUGE_VAL;
-	for (int i = 0; i < CALIBRATION_RUNS && sum < LEAD_SECONDS; i++) {
+	for (int i = 0; i < 2 || (i < CALIBRATION_RUNS && sum < LEAD_SECONDS); i++) {
 		double start = clock_seconds(), ms;
 
 		TRY(span_begin(d));
@@ -157,7 +156,7 @@ static enum err_code batch_run(struct batch *b, int n, double *ms, double *sum)
 {
 	struct batcher *by = b->by;
 	struct gpu_context *d = by->t->d;
-	double need = 2 * b->launch_seconds * (b->runs + 1);	/* that of the fastest launch */
+	double need = 2 * b->launch_seconds * (b->runs + 1);	/* twice, as it is of the fastest launch */
 
 	for (int i = 0; b->blocked && i < BLOCKER_MAX && need > 0; i++, need -= by->blocker_seconds)
 		TRY(fill_blocker(by));
@@ -192,7 +191,7 @@ static enum err_code batch_init(struct batch *b, struct batcher *by, int contest
 
 /* If a run of any of n batches is too short for its launch, have all of them begin with a blocker, as it changes times: runs
  * of 36 us take 2 to 4 % longer. */
-static enum err_code batches_block(struct batch *b, int n)
+static enum err_code choose_blockers(struct batch *b, int n)
 {
 	bool too_short = false;
 
@@ -304,7 +303,7 @@ static enum err_code run_bench(struct batcher *by, struct gpu_result *r, int *la
 	struct batch b;
 
 	TRY(batch_init(&b, by, 0, seconds));
-	TRY(batches_block(&b, 1));
+	TRY(choose_blockers(&b, 1));
 	TRY(warm_up(&b, want->warmup));
 	TRY(measure_power(&b, r));
 	*last_copy = (b.run + by->t->copies - 1) % by->t->copies;
@@ -356,13 +355,14 @@ static enum err_code take_sample(struct race *race, int c, double seconds, struc
 static enum err_code race_rounds(struct race *race, const struct gpu_race *want, struct gpu_result *r)
 {
 	int most = GPU_RUNS_MAX / race->n, round = 0;
-	int least = want->rounds_min ? want->rounds_min : ROUNDS_MIN;
+	int least = want->rounds_min ? want->rounds_min : GPU_ROUNDS_MIN;
 	double sum = 0, total = want->seconds * race->n, end = clock_seconds() + HOST_SECONDS(total);
 
 	if (want->rounds_max && want->rounds_max < most)
 		most = want->rounds_max;
-	while (round < most && (round < least || sum < total)) {
-		if (round >= ROUNDS_MIN && clock_seconds() > end)
+	/* Ratios are taken over pairs of rounds, so the last pair is completed. */
+	while (round < most && (round < least || sum < total || (round > least && round % 2))) {
+		if (round >= GPU_ROUNDS_MIN && clock_seconds() > end)
 			break;
 		/* Every second round has the reverse order, and each pair of rounds begins with the next contestant;
 		 * so a clock that rises or falls steadily affects all alike. */
@@ -426,7 +426,7 @@ static enum err_code run_race(struct batcher *by, struct gpu_result *r)
 		TRY(batch_init(b, by, i + 1, want->sample_seconds / SAMPLE_BATCHES));
 		r->min_ms[i] = HUGE_VAL;
 	}
-	TRY(batches_block(race->contestants, race->n));
+	TRY(choose_blockers(race->contestants, race->n));
 	for (int i = 0; i < race->n; i++)
 		r->sample_runs[i] = race->contestants[i].runs * batches_of_sample(&race->contestants[i], want->sample_seconds);
 	TRY(race_warm_up(race, want->warmup));

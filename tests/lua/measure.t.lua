@@ -140,6 +140,9 @@ belief:learn(fast, 1.04)
 local estimate, mean = belief:estimate(fast, 1.04), math.exp((belief:predict_error(fast)))
 ok(mean > estimate and estimate > 1.04, "a time that is less than those of plans like it was likely measured too low", mean, estimate)
 near(new_belief(0):estimate({predicted = 1}, 1.04), 1.04, 0, "  but is believed if the model is")
+local odd = {predicted = 1, traits = wide}
+belief:learn(odd, 0.7)
+ok(belief:estimate(odd, 0.7) < 0.72, "  and one that is far from them is, but for what a race may be off", belief:estimate(odd, 0.7))
 local few, many = belief:expected_improvement({predicted = 0.95, traits = wide}, 1), belief:expected_improvement({predicted = 1, traits = {ways = 9}}, 1)
 ok(many > few and few >= 0, "who is less sure may improve more, though predicted to be slower", few, many)
 
@@ -232,6 +235,26 @@ do
   r = measure(nil, nil, list, {server = device(times, {capacity = 1}), uncertainty = 0.15, final = false})
   is(r.best.script, "best", "what is predicted to be slower than the best by a third is measured if the model predicts all too slowly")
 end
+
+-- Each result changes all chances a little. What is under way is not withdrawn for others that are no likelier.
+do
+  local list, times = {{script = "first", predicted = 1e-3}}, {first = 1}
+  for i = 1, 200 do list[i + 1], times["p" .. i] = {script = "p" .. i, predicted = 1.1e-3 + i * 1e-7, traits = {["tile m"] = 3 * i}}, 1.1 end
+  server, log = device(times, {capacity = 16})
+  r = measure(nil, nil, list, {server = server, uncertainty = 0.05, final = false, trials = 20})
+  local begun = select(2, table.concat(log, ", "):gsub("begin p", ""))
+  ok(begun <= r.trials + 16, "items are not begun to be withdrawn", begun, r.trials)
+end
+
+-- The search is asked for neighbours of what is known, too.
+local asked = 0
+r = measure(nil, nil, {{script = "a", predicted = 1e-3}}, {server = device{a = 1, b = 0.8}, uncertainty = 0.1, final = false,
+  known = function(c) return c.script == "a" and {status = "ok", ms = 1} or nil end,
+  more = function()
+    asked = asked + 1
+    return asked == 1 and {{script = "b", predicted = 1e-3}} or {}
+  end})
+is(("%s %d %d"):format(r.best.script, r.trials, asked), "b 1 2", "where all is known the best has neighbours, too")
 
 ---- within noise ----------------------------------------------------------------------------------
 
@@ -404,7 +427,8 @@ for _, case in ipairs{{12, 8}, {40, 10}, {100, 16}} do
 end
 
 -- When nothing that is left is likely to win, the best may lead to others; what was given out is not measured again.
-local asked, fast = {}, {a = 1, b = 1.01, c = 1.02, d = 1.03, e = 0.9}
+local fast
+asked, fast = {}, {a = 1, b = 1.01, c = 1.02, d = 1.03, e = 0.9}
 done = {}
 r = measure(nil, nil, candidates, {server = device(fast), uncertainty = 0.5, gain = 0, final = false,
   put = function(row) done[#done + 1] = row.script end, more = function(best)

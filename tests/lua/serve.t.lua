@@ -59,7 +59,7 @@ local function serve(kernels, workers, ahead)
     for r = 1, 2 do
       rounds[r] = {}
       for i, k in ipairs(list) do
-        local ms = k.again and k.raced and k.again or k.ms
+        local ms = k.raced and k.again or k.ms
         rounds[r][i], rounds.min[i], rounds.max[i] = ms, ms, ms
       end
     end
@@ -247,7 +247,7 @@ is(final.failed[1] .. "; " .. log[#log], "it touched memory; b completely", "  a
 for _, case in ipairs{
   {"without an incumbent none", {a = 1.02, b = 0.5, c = 1.01}, "a b c"},
   {"with one, those that are faster by 1 %", {a = 1.5, b = 0.98, c = 1.2}, "best a b c; best b", true},
-  {"  all that are near to the fastest of them", {a = 0.93, b = 0.9, c = 0.94}, "best a b c; best a b", true},
+  {"  however many", {a = 0.98, b = 0.9, c = 0.94}, "best a b c; best a b c", true},
   {"  or none", {a = 1.5, b = 0.995, c = 1.2}, "best a b c", true}} do
   local kernels = {best = {ms = 1}}
   for name, ms in pairs(case[2]) do kernels[name] = {ms = ms} end

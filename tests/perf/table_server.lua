@@ -1,6 +1,6 @@
 -- table_server.lua - table_server(race_error, final_error): a server of measure(), as queue.lua has them, that knows each candidate's time
 -- beforehand: `ms`. The arguments draw the logarithm of the error of a time in a race, and in the last race; nil: there is none.
-local FASTER <const> = 0.99                             -- as in serve.lua
+local FASTER <const> = require("millrace.paired").FASTER
 
 local function exact() return 0 end
 
@@ -19,8 +19,14 @@ return function(race_error, final_error)
   end
   local function race(item, incumbent)
     local row = {id = item.id, status = "ok", ms = time(item.candidate, race_error), candidate = item.candidate}
-    if incumbent and row.ms <= FASTER * incumbent.candidate.ms then row.ms = time(item.candidate, race_error) end   -- raced again
-    if incumbent then row.against, row.ratio = incumbent.id, row.ms / incumbent.candidate.ms end
+    local function ratio() return row.ms / time(incumbent.candidate, race_error) end
+    if incumbent then
+      row.against, row.ratio = incumbent.id, ratio()
+      if row.ratio <= FASTER then                       -- raced again
+        row.ms = time(item.candidate, race_error)
+        row.ratio = ratio()
+      end
+    end
     return row
   end
   return {
