@@ -21,7 +21,7 @@ local OWN <const> = 0.015                               -- relative: what no tra
 local MEASURED <const> = 0.013                          -- relative: the error of a measured time
 local NOISE <const> = math.sqrt(OWN ^ 2 + MEASURED ^ 2)
 local FAR <const> = 2.5                                 -- standard deviations: farther errors are outliers
-local LUCK <const> = 2 * MEASURED                       -- how far off a measured time is at most
+local LUCK <const> = 2 * MEASURED                       -- how far off a measured time is taken to be at most
 
 -- Inverse length scales, by the first word of a trait's name; all others have 1. They maximise the likelihood of 1,600
 -- plans measured in three complete spaces and 26 searches, with a length scale for each trait, and are rounded.

@@ -71,11 +71,12 @@ function source:head(rate, stamp, under_way, most_seconds)
     end
     local value = self.promises[c]                      -- an upper bound; under_way is slow, so only those that could win get it
     if not rank or value > rank then value = value * under_way(c) end
-    if not rank or value > rank then top, rank = i, value end
+    -- If all that could win are like those under way, one of these all the same.
+    if not rank or value > rank or value == rank and self.promises[c] > self.promises[self.list[top]] then top, rank = i, value end
     none_wins, greatest = none_wins * (1 - self.chances[c]), math.max(greatest, self.chances[c])
   end
   self.top = top
-  return self.list[top], 1 - none_wins, greatest
+  return self.list[top], math.max(1 - none_wins, greatest), greatest     -- the first is 0 if all are below 1e-16
 end
 
 function source:drop() table.remove(self.list, self.top) end
@@ -235,16 +236,21 @@ function run:feed(most)
   end
 end
 
--- Withdraw work that is no longer worth it, the last one first: all of it if neither that nor what is left is likely to win, else what has
--- next to no chance and keeps others from being begun that have more.
+-- Withdraw work that is no longer worth it, the last one first: all of it if neither that nor what is left is likely to win, else what has next
+-- to no chance, if something else is left that is better by far: otherwise it would be begun again.
 function run:drop_hopeless()
-  local _, chance, greatest = self:next_one()
-  local none_wins = 1 - chance
-  for _, work in ipairs(self.queue.under_way) do none_wins = none_wins * (1 - self:chance(work.item.candidate)) end
-  local is_over, hopeless = 1 - none_wins <= self.risk, {}
+  local next_one, any_wins = self:next_one()
+  local promise = next_one and self.source.promises[next_one] or 0
   for _, work in ipairs(self.queue.under_way) do
     local own = self:chance(work.item.candidate)
-    local is_hopeless = is_over or own == 0 or own <= HOPELESS * self.risk and own < HOPELESS * greatest
+    any_wins = math.max(1 - (1 - any_wins) * (1 - own), own)
+  end
+  local hopeless = {}
+  for _, work in ipairs(self.queue.under_way) do
+    local c = work.item.candidate
+    local own = self:chance(c)
+    local is_hopeless = any_wins <= self.risk or own == 0
+      or own <= HOPELESS * self.risk and self.belief:expected_improvement(c, self:target()) < HOPELESS * promise
     if is_hopeless and not work.item.anyway then table.insert(hopeless, 1, work.item) end
   end
   for _, item in ipairs(hopeless) do
@@ -312,7 +318,8 @@ end
 -- When no candidate, left or under way, has a chance above `risk`, ask the search for more of them near the best, once for each best. -> was it
 -- asked, and "interrupted" if the search was.
 function run:refine()
-  if not self.best or not self.o.more or self.refined == self.winner or self.trials + self.queue:count() >= self.most then return false end
+  if not self.best or not self.o.more or self.refined == self.winner then return false end
+  if self.trials + self.queue:count() >= self.most or not self.queue:has_server() then return false end
   local greatest = select(3, self:next_one())
   for _, work in ipairs(self.queue.under_way) do greatest = math.max(greatest, self:chance(work.item.candidate)) end
   if greatest > math.max(self.risk, 0) then return false end
@@ -344,6 +351,10 @@ function run:loop()
     local refined, ended
     if not is_late then refined, ended = self:refine() end       -- behind feed, which may take the best from what is known
     if ended == "interrupted" then return ended end
+    if refined then
+      is_late = self:is_late()
+      left = not is_late and self:feed(waits and 1 or nil)
+    end
     if is_late and not self:awaits_first() then return "seconds" end
     if self.trials >= self.most then return "trials" end
     if self.queue:count() > 0 then
@@ -392,7 +403,7 @@ function run:final()
     return false
   end
   local refuted = false
-  self.estimated = nil                                  -- as rows may count no longer
+  self.estimated, self.source.stamp = nil, nil          -- as rows may count no longer
   for _, x in ipairs(near) do
     local wrong = row.wrong and row.wrong[x.item.id]
     local why = wrong or row.failed and row.failed[x.item.id]

@@ -2,7 +2,8 @@
 
 local paired = {}
 
--- A plan whose ratio to the best is at most this becomes what later plans are compared with, after a second race.
+-- A plan whose ratio to the incumbent, which plans are compared with, is at most this, in a second race too, becomes the incumbent. The first
+-- race has no incumbent, and no second race.
 paired.FASTER = 0.99
 
 function paired.median(list)

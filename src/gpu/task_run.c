@@ -360,7 +360,7 @@ static enum err_code race_rounds(struct race *race, const struct gpu_race *want,
 
 	if (want->rounds_max && want->rounds_max < most)
 		most = want->rounds_max;
-	/* Ratios are taken over pairs of rounds, so the last pair is completed. */
+	/* Ratios are taken over pairs of rounds, so beyond `least` the last pair is completed. */
 	while (round < most && (round < least || sum < total || (round > least && round % 2))) {
 		if (round >= GPU_ROUNDS_MIN && clock_seconds() > end)
 			break;

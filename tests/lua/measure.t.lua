@@ -246,8 +246,41 @@ do
   ok(begun <= r.trials + 16, "items are not begun to be withdrawn", begun, r.trials)
 end
 
--- The search is asked for neighbours of what is known, too.
+-- What is unlike all others, and predicted to be slower, has less chance than others, but may improve by more.
+do
+  local list, times = {}, {}
+  for i = 1, 60 do list[i], times["p" .. i] = {script = "p" .. i, predicted = 1e-3 + i * 1e-6, traits = {["tile m"] = 5}}, 1 + i * 1e-3 end
+  for i = 1, 4 do list[60 + i], times["u" .. i] = {script = "u" .. i, predicted = 1.12e-3, traits = {["tile m"] = 50 + 20 * i}}, 1.12 end
+  server, log = device(times, {capacity = 4})
+  r = measure(nil, nil, list, {server = server, uncertainty = 0.07, final = false, trials = 50})
+  local begun = select(2, table.concat(log, ", "):gsub("begin u", ""))
+  ok(begun <= 8, "  nor again and again", begun, r.trials)
+end
+
+-- What the search adds is begun while others are still compiled.
+do
+  local list, times = {{script = "a", predicted = 1e-3}}, {a = 1, new = 0.9}
+  for i = 1, 4 do list[i + 1], times["u" .. i] = {script = "u" .. i, predicted = 1.065e-3, traits = {["tile m"] = 50 + 20 * i}}, 1.065 end
+  server, log = device(times, {capacity = 8})
+  r = measure(nil, nil, list, {server = server, uncertainty = 0.05, final = false, risk = 0.05, more = function(best)
+    log[#log + 1] = "ask"
+    return best.script == "a" and {{script = "new", predicted = 1e-3, traits = {["tile m"] = 200}}} or {}
+  end})
+  local text = table.concat(log, ", ")
+  ok(text:find("ask, begin new", 1, true), "what the search adds is begun at once", text)
+end
+
+-- Without risk all that could win are measured.
 local asked = 0
+r = measure(nil, nil, {{script = "a", predicted = 1e-3}, {script = "b", predicted = 1.24e-3}}, {
+  server = device({a = 1, b = 1.24}, {capacity = 1}), uncertainty = 0.01, risk = 0, final = false, more = function()
+    asked = asked + 1
+    return {}
+  end})
+is(("%s %d %d"):format(r.ended, r.trials, asked), "done 2 1", "without risk all are measured, however unlikely")
+
+-- The search is asked for neighbours of what is known, too.
+asked = 0
 r = measure(nil, nil, {{script = "a", predicted = 1e-3}}, {server = device{a = 1, b = 0.8}, uncertainty = 0.1, final = false,
   known = function(c) return c.script == "a" and {status = "ok", ms = 1} or nil end,
   more = function()
