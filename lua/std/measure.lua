@@ -236,21 +236,28 @@ function run:feed(most)
   end
 end
 
+-- The candidate to measure next; of all that are left or under way, the chance that any wins, and the greatest chance of one; and the chances
+-- of those under way, by work.
+function run:outlook()
+  local c, any_wins, greatest = self:next_one()
+  local chances = {}
+  for _, work in ipairs(self.queue.under_way) do
+    local chance = self:chance(work.item.candidate)
+    chances[work], greatest = chance, math.max(greatest, chance)
+    any_wins = math.max(1 - (1 - any_wins) * (1 - chance), chance)
+  end
+  return c, any_wins, greatest, chances
+end
+
 -- Withdraw work that is no longer worth it, the last one first: all of it if neither that nor what is left is likely to win, else what has next
 -- to no chance, if something else is left that is better by far: otherwise it would be begun again.
 function run:drop_hopeless()
-  local next_one, any_wins = self:next_one()
-  local promise = next_one and self.source.promises[next_one] or 0
+  local next_one, any_wins, _, chances = self:outlook()
+  local promise, hopeless = next_one and self.source.promises[next_one] or 0, {}
   for _, work in ipairs(self.queue.under_way) do
-    local own = self:chance(work.item.candidate)
-    any_wins = math.max(1 - (1 - any_wins) * (1 - own), own)
-  end
-  local hopeless = {}
-  for _, work in ipairs(self.queue.under_way) do
-    local c = work.item.candidate
-    local own = self:chance(c)
-    local is_hopeless = any_wins <= self.risk or own == 0
-      or own <= HOPELESS * self.risk and self.belief:expected_improvement(c, self:target()) < HOPELESS * promise
+    local chance = chances[work]
+    local is_hopeless = any_wins <= self.risk or chance == 0
+      or chance <= HOPELESS * self.risk and self.belief:expected_improvement(work.item.candidate, self:target()) < HOPELESS * promise
     if is_hopeless and not work.item.anyway then table.insert(hopeless, 1, work.item) end
   end
   for _, item in ipairs(hopeless) do
@@ -320,9 +327,7 @@ end
 function run:refine()
   if not self.best or not self.o.more or self.refined == self.winner then return false end
   if self.trials + self.queue:count() >= self.most or not self.queue:has_server() then return false end
-  local greatest = select(3, self:next_one())
-  for _, work in ipairs(self.queue.under_way) do greatest = math.max(greatest, self:chance(work.item.candidate)) end
-  if greatest > math.max(self.risk, 0) then return false end
+  if select(3, self:outlook()) > math.max(self.risk, 0) then return false end
   self.refined = self.winner
   local list, ended = self.o.more(self.winner)
   for _, c in ipairs(list) do self.source:put_back(c) end
@@ -351,17 +356,14 @@ function run:loop()
     local refined, ended
     if not is_late then refined, ended = self:refine() end       -- behind feed, which may take the best from what is known
     if ended == "interrupted" then return ended end
-    if refined then
-      is_late = self:is_late()
-      left = not is_late and self:feed(waits and 1 or nil)
-    end
+    if refined then goto next end                       -- what was added is begun before anything is waited for
     if is_late and not self:awaits_first() then return "seconds" end
     if self.trials >= self.most then return "trials" end
     if self.queue:count() > 0 then
       -- The rows of all that were measured together, before others are begun: each changes what is worth it.
       repeat self:take() until not self.queue:has_row()
       self:drop_hopeless()
-    elseif not refined then
+    else
       if not self.queue:has_server() then return "lost" end
       if left then return "sure" end
       if self.best or #self.reserve == 0 then return "done" end
@@ -371,6 +373,7 @@ function run:loop()
       end
       self.reserve = {}
     end
+    ::next::
   end
 end
 
