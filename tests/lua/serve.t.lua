@@ -269,6 +269,30 @@ is(("%g %g %g"):format(rows[2].ratio, rows[3].ratio, rows[4].ratio), "1.01 0.97 
 is(("%g %g"):format(rows[2].ms, rows[2].low), "1.01 1.01", "  and its bounds")
 is(table.concat(log.samples, " "), "12 12", "  which has the same samples")
 
+-- In the first race the incumbent seems to be a tenth slower than it is, so that all others seem to be faster.
+do
+  local kernels, names, list = {best = {ms = 1}}, {}, {}
+  for i = 1, 8 do
+    names[i] = "k" .. i
+    kernels[names[i]] = {ms = 1.01 + i * 1e-3}
+  end
+  server, log = serve(kernels)
+  rows_of(server, {"best"})
+  kernels.best.ms, kernels.best.again, kernels.best.raced = 1.1, 1, nil
+  for i, name in ipairs(names) do
+    list[i] = item(i + 1, name)
+    server:begin(list[i])
+  end
+  rows = server:measure(list, item(1, "best"))
+  local least, off = math.huge, 0
+  for i, x in ipairs(list) do
+    least = math.min(least, rows[x.id].ratio)
+    off = math.max(off, math.abs(rows[x.id].ratio / kernels[names[i]].ms - 1))
+  end
+  ok(least >= 1.01, ("items do not win by an error of the incumbent's samples: %.3f"):format(least))
+  ok(off < 1e-3, ("  and have the ratios of the second race: %.2g off"):format(off))
+end
+
 -- A race that fails, by one of its kernels or for another reason.
 server = serve{a = {ms = 1, breaks = "it hangs", fault = "it faults"}, b = {ms = 2}, c = {ms = 3, breaks = "the race is lost"}}
 rows = server:measure{item(1, "a"), item(2, "b"), item(3, "c")}
