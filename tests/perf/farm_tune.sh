@@ -5,8 +5,9 @@
 #
 # Needs mpirun and an idle machine with GPUs. Each run has a store and a cache of its own in FOLDER (a new one). Prints a line for each
 # number of GPUs; compares the plans of each run with those of one GPU by races; and tells what the run whose rank was killed in the
-# middle measured before and after. PART is a number of GPUs, or killed, after the part 1 in the same FOLDER: 1, 2, 4, ... and killed, unless
-# given. OPTIONS are those of tune, like trials=16; MPI more options of mpirun.
+# middle measured before and after. PART is a number of GPUs, again (one GPU once more: how much two runs on one GPU differ), or killed, after
+# the part 1 in the same FOLDER with the same OPTIONS: 1, 2, 4, ... and killed, unless given. OPTIONS are those of tune, like trials=16; MPI
+# more options of mpirun.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 : "${MILLRACE:=$here/../../build/millrace}"
@@ -37,11 +38,11 @@ compare() { # NAME
 	MILLRACE_STORE=none XDG_CACHE_HOME=$folder/$1.cache "$MILLRACE" "$here/farm_tune.lua" compare "$folder/1.json" "$folder/$1.json"
 }
 
-tune_on() { # GPUS
-	tune "$1" "$1" || { cat "$folder/$1.err"; exit 1; }
+tune_on() { # NAME GPUS
+	tune "$1" "$2" || { cat "$folder/$1.err"; exit 1; }
 	grep -h 'measures nothing' "$folder/$1.err"
-	tail -n $(($1 + 1)) "$folder/$1.err"
-	(($1 == 1)) || compare "$1"
+	tail -n $(($2 + 1)) "$folder/$1.err"
+	[ "$1" = 1 ] || compare "$1"
 }
 
 # Kill the last rank when half of the rows are done, and give the same command again.
@@ -63,6 +64,7 @@ fi
 for part; do
 	case $part in
 	killed) tune_killed "$most" ;;
-	*) tune_on "$part" ;;
+	again) tune_on again 1 ;;
+	*) tune_on "$part" "$part" ;;
 	esac
 done
