@@ -336,27 +336,30 @@ static bool same_shape(const struct choice *x, const struct choice *y)
 	return same_tile(x, y) && x->ways == y->ways && x->warps == y->warps && x->replicas == y->replicas && x->split == y->split;
 }
 
-/* Has a start the same tile and lanes? The last start may share both with another one, but for what is split off. */
-static bool is_like_start(const struct search *s, int i)
+/* Which candidates best_on_unit takes: of all, of those whose tile or lanes no start has, or of those of which no start has the same
+ * tile, lanes and split-off conversions. */
+enum unlike { ALL, OTHER_SHAPES, OTHER_SHAPES_OR_SPLITS };
+
+static bool is_like_start(const struct search *s, int i, enum unlike unlike)
 {
 	const struct choice *c = &s->tried.v.v[i].choice;
 
-	for (int k = 0; k < s->nstarts; k++) {
+	for (int k = 0; k < s->nstarts && unlike != ALL; k++) {
 		const struct choice *x = &s->tried.v.v[s->starts[k]].choice;
 
-		if (same_shape(x, c) && (s->nstarts < CLIMB_SHAPES || x->split_off == c->split_off))
+		if (same_shape(x, c) && (unlike == OTHER_SHAPES || x->split_off == c->split_off))
 			return true;
 	}
 	return false;
 }
 
-/* The best candidate with products on the unit that is tried now; of those unlike a start, or of all. NONE: there is none. */
-static int best_on_unit(const struct search *s, bool unlike)
+/* The best candidate with products on the unit that is tried now; NONE: there is none. */
+static int best_on_unit(const struct search *s, enum unlike unlike)
 {
 	int best = NONE;
 
 	for (int i = 0; i < s->tried.v.n; i++)
-		if (tried_is_plan(&s->tried.v.v[i]) && is_on_unit(s, i) && !(unlike && is_like_start(s, i)) &&
+		if (tried_is_plan(&s->tried.v.v[i]) && is_on_unit(s, i) && !is_like_start(s, i, unlike) &&
 		    (best == NONE || tried_is_better(&s->tried.v.v[i], &s->tried.v.v[best])))
 			best = i;
 	return best;
@@ -381,11 +384,15 @@ static int overlooked_start(const struct search *s)
 	return best;
 }
 
+/* First of different tiles or lanes. The last start, and all that are left if there are few tiles and lanes, as in a search of one tile, may
+ * differ in nothing but what is split off: a climb, which changes one coordinate at a time, does not pass a slower plan in between. */
 static void find_starts(struct search *s)
 {
 	while (s->nstarts < CLIMBS) {
-		int best = best_on_unit(s, true);
+		int best = s->nstarts < CLIMB_SHAPES ? best_on_unit(s, OTHER_SHAPES) : NONE;
 
+		if (best == NONE)
+			best = best_on_unit(s, OTHER_SHAPES_OR_SPLITS);
 		if (best == NONE)
 			return;
 		s->starts[s->nstarts++] = best;
@@ -477,9 +484,9 @@ static enum err_code batch_next(struct search *s, const struct stop *stop, bool 
 			return ERR_INTERRUPTED;
 		if (++s->start < s->nstarts) {
 			s->at = s->starts[s->start];
-		} else if (!s->space.finer && best_on_unit(s, false) != NONE) {
+		} else if (!s->space.finer && best_on_unit(s, ALL) != NONE) {
 			s->space.finer = true;
-			s->at = best_on_unit(s, false);
+			s->at = best_on_unit(s, ALL);
 		} else {
 			*more = false;
 			return OK;

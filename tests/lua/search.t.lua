@@ -587,6 +587,16 @@ do
   end
 end
 
+---- one tile ---------------------------------------------------------------------------------------
+
+-- With the conversion split off the plan is slower in the program's order, and faster once the first product comes before the other one. The search
+-- of a tile alone climbs from there, too.
+do
+  local bound = mr.examples.flash_attention{b = 8, h = 16, m = 2048, d = 128}
+  local found = mr.search(bound, mr.device "h200", {measure = false, tile = {m = 128, n = 128, d = 128}})
+  tap.like(found.plan:script(), 'plan:split_off.*"mma_qk%.0", {[^}]*at=1}', "the search of one tile changes what is split off, and the order of that")
+end
+
 ---- what a split leaves undivided ------------------------------------------------------------------
 
 -- Lanes divide the keys. The gradient of queries adds up over keys, so each lane has half of its columns, and issues that product
