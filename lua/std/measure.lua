@@ -1,8 +1,8 @@
 -- measure.lua - which of many plans to measure, in what order, and when to stop.
 --
 -- The candidates most likely to be the fastest are measured first, each alternately with the best so far. The measured
--- times tell how far the model's predictions are off (belief.lua). When no candidate is likely to beat the best, its neighbours become
--- candidates, too. It ends when the probability that any one left would beat the best by more than `gain` is `risk` at most. The
+-- times tell how far the model's predictions are off (belief.lua). When no candidate is likely to beat the best, neighbours of the
+-- fastest become candidates, too. It ends when the probability that any one left would beat the best by more than `gain` is `risk` at most. The
 -- measuring is done by servers (queue.lua).
 
 local core = require "millrace.core"
@@ -12,6 +12,9 @@ local new_queue = require "millrace.queue"
 local FASTER <const> = require("millrace.paired").FASTER
 
 local GAIN, RISK = 0.005, 0.02
+-- When no candidate left has a greater chance than LIKELY (or `risk`), the neighbours of a plan within AS_GOOD times the best score become
+-- candidates, of at most REFINED plans.
+local LIKELY <const>, AS_GOOD <const>, REFINED <const> = 0.1, 1.03, 24
 local HOPELESS <const> = 0.1                            -- work in progress whose chance is less than this part of `risk` may be withdrawn
 local UNCERTAINTY = 0.1                                       -- if the model's uncertainty is not known
 local WORST = 1.25                                      -- candidates predicted to take more than this times the best are ignored
@@ -113,7 +116,7 @@ local function new_run(bound, device, candidates, o)
   local r = setmetatable({
     bound = bound, o = o, queue = new_queue(servers.begin and {servers} or servers, spare), source = new_source(candidates),
     belief = new_belief(o.uncertainty or uncertainty_of(device)), results = {}, trials = 0, known = 0, device_seconds = 0, given = 0,
-    seen = {}, reserve = {}, trusted = {}, scores = {}, gain = o.gain or GAIN, risk = o.risk or RISK, worst = o.worst or WORST,
+    seen = {}, reserve = {}, trusted = {}, scores = {}, refined = {n = 0}, gain = o.gain or GAIN, risk = o.risk or RISK, worst = o.worst or WORST,
     clock = o.clock or core.clock, most = o.trials or math.huge,
   }, run)
   for _, server in ipairs(r.queue.servers) do
@@ -139,7 +142,7 @@ function run:learn(row, item)
   self.scores[row.id] = row.score
   self.belief:learn(item.candidate, row.score * 1e-3)
   self.trusted[#self.trusted + 1] = {row = row, item = item}
-  if not self.best or row.score < self.best.score then self.best, self.winner = row, item.candidate end
+  if not self.best or row.score < self.best.score then self.best = row end
   if not self.incumbent or row.score <= self.scores[self.incumbent.id] * FASTER then self.incumbent = item end
 end
 
@@ -322,14 +325,27 @@ function run:take_early(early, under_way)
   self.queue.under_way = under_way
 end
 
--- When no candidate, left or under way, has a chance above `risk`, ask the search for more of them near the best, once for each best. -> was it
--- asked, and "interrupted" if the search was.
+-- The candidate with the best score whose neighbours are no candidates yet; nil if that is not within AS_GOOD.
+function run:unrefined()
+  local least, found = math.huge, nil
+  for _, x in ipairs(self.trusted) do
+    if x.row.status == "ok" and x.row.score < least and not self.refined[x.item.candidate] then
+      least, found = x.row.score, x.item.candidate
+    end
+  end
+  return least <= self.best.score * AS_GOOD and found or nil
+end
+
+-- When no candidate, left or under way, is likely to win, ask the search for the neighbours of a plan that is about as good as the best, of the
+-- best first. Errors of races decide which plan is the best for now: if only that one had neighbours, another search of the same would come
+-- to other kinds of plans. -> was the search asked, and "interrupted" if it was.
 function run:refine()
-  if not self.best or not self.o.more or self.refined == self.winner then return false end
+  if not self.best or not self.o.more or self.refined.n == REFINED then return false end
   if self.trials + self.queue:count() >= self.most or not self.queue:has_server() then return false end
-  if select(3, self:outlook()) > math.max(self.risk, 0) then return false end
-  self.refined = self.winner
-  local list, ended = self.o.more(self.winner)
+  local from = self:unrefined()
+  if not from or select(3, self:outlook()) > math.max(self.risk, LIKELY) then return false end
+  self.refined[from], self.refined.n = true, self.refined.n + 1
+  local list, ended = self.o.more(from)
   for _, c in ipairs(list) do self.source:put_back(c) end
   return true, ended
 end
@@ -442,7 +458,8 @@ local why = {
 --   gain, risk        when to end, see above; risk below 0: all are measured
 --   uncertainty       of the model, a share;  worst   candidates predicted slower than this times the best are ignored
 --   final=false       no last race
---   more              called when none left is likely to win, once for each best: the best candidate -> a list of more, and "interrupted" if it was
+--   more              called when none left is likely to win, once for each candidate that is about as fast as the best, with that: gives a list
+--                     of more candidates, and "interrupted" if it was
 --   early             a list of {item=, row=}: what the server has measured already, with ids from 1; item.candidate as in candidates;
 --                     neither put nor reported again
 --   under_way         what the servers have to do already, as queue.lua's under_way

@@ -485,13 +485,14 @@ end
 -- searches: takes the searches that are made of other tiles, too. others: further candidates. from: {make=, server=, early=, under_way=,
 -- known=, limited=}, as trials.run takes them.
 local function measure(searches, others, bound, device, found, counts, o, most, from, watch)
-  local s = searches[1]
+  local s, listed, began = searches[1], {}, core.clock()
+  for _, x in ipairs(searches) do listed[x] = true end
   return trials.run(s, bound, device, found, {trials = most, seconds = o.seconds, seed = o.seed, known = from.known, dynamic = o.dynamic,
     fetch = o.fetch, ready = o.ready, tile = o.tile, limited = from.limited, server = from.server, early = from.early, under_way = from.under_way,
     bound = counts.bound_seconds, others = others, make = from.make,
     search = function(search)
-      local ended = search:run(math.maxinteger, number(o, "seconds", 60))
-      if searches[#searches] ~= search and search ~= s then searches[#searches + 1] = search end
+      local ended = search:run(math.maxinteger, math.max(number(o, "seconds", 60) - (o.seconds and core.clock() - began or 0), 0))
+      if not listed[search] then listed[search], searches[#searches + 1] = true, search end
       counts.trials = 0
       for _, x in ipairs(searches) do counts.trials = counts.trials + x:counts().trials end
       return ended

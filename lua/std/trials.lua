@@ -1,8 +1,8 @@
 -- trials.lua - measure what a search found on the attached device, and keep every measurement in the store.
 --
 -- The candidates are the plans that the search priced, and plans that were best for other sizes of the program. measure.lua
--- chooses which of them to measure. When none that is left is likely to be faster than the best, the neighbours of the best
--- become candidates, too.
+-- chooses which of them to measure. When none that is left is likely to be faster than the best, the neighbours of the plans that are
+-- about as fast as that become candidates, too.
 
 local core = require "millrace.core"
 local draft = require "millrace.draft"
@@ -193,8 +193,8 @@ local function trial_of(c, search, make)
   end
 end
 
--- Returns a function: the best candidate -> further candidates, and why the search for them ended. The first search tried
--- few plans near the best where the model prefers others, or sees no difference. So a second search is made of the best
+-- Returns a function: a candidate -> further candidates, and why the search for them ended. The first search tried
+-- few plans near it where the model prefers others, or sees no difference. So a second search is made of the
 -- candidate's tile alone, and all neighbours of the candidate are tried in the search that found it.
 local function refiner(first, added, bound, device, o)
   local refined, of_tile = {}, {}

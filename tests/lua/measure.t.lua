@@ -477,7 +477,27 @@ r = measure(nil, nil, {candidates[1]}, {server = device(fast), uncertainty = 0.5
   asked = asked + 1
   return asked < 4 and {{script = "slow" .. asked, predicted = 9}} or {}
 end})
-is(asked .. " " .. r.trials, "1 1", "  once for each best, whatever comes of it")
+is(asked .. " " .. r.trials, "1 1", "  once for each plan, whatever comes of it")
+
+-- Which of equally fast plans is the best for now is chance: others lead on, too.
+asked = {}
+r = measure(nil, nil, {candidates[1], candidates[2], {script = "far", predicted = 1e-3}}, {
+  server = device{a = 1, b = 1.02, far = 1.04, behind = 0.9, beyond = 0.926}, uncertainty = 0.5, gain = 0, final = false,
+  more = function(from)
+    asked[#asked + 1] = from.script
+    return from.script == "b" and {{script = "behind", predicted = 1e-3}, {script = "beyond", predicted = 1e-3}} or {}
+  end})
+is(table.concat(asked, " ") .. ", " .. r.best.script, "a b behind beyond, behind", "those about as fast as the best lead to others, too, the best first")
+
+do
+  local equal, times, n = {}, {}, 0
+  for i = 1, 30 do equal[i], times["p" .. i] = {script = "p" .. i, predicted = 1e-3}, 1 + i * 1e-4 end
+  r = measure(nil, nil, equal, {server = device(times), uncertainty = 0.5, gain = 0, risk = 0, final = false, more = function()
+    n = n + 1
+    return {}
+  end})
+  is(n .. " " .. r.trials, "24 30", "  but not all of many")
+end
 
 -- Of a kind whose kernels never count not all are tried before another kind, however much slower that is predicted.
 local kinds, times = {}, {}
