@@ -11,10 +11,11 @@ local paired = require "millrace.paired"
 local race_in_heats = require "millrace.finals"
 local within = require "millrace.within"
 
--- A race: eight rounds of short samples, or six, of kernels that take longer than such a sample (three, if they take 27 s together). A board at its power limit lowers its clock
--- about 0.8 s after a load began, for 0.1 s and by far too much, which hits whoever is sampled then. In short rounds it hits all alike, and
--- few samples of each: the median of the ratios is off by 1 to 1.7 %, where in two rounds of 50 ms it was by 4 to 6 %.
-local RACE <const> = {seconds = 0.096, sample = 0.012, warmup = 0, rounds = 6, rounds_max = 8}
+-- A race: up to 16 rounds with samples of about 6 ms, until each plan has run for 96 ms, and at least six, where runs take longer (three, if a race
+-- takes half a minute). A board at its power limit lowers its clock about 0.8 s after a load began, for 0.1 s and by far too much, which hits
+-- whoever is sampled then. In short rounds it hits all alike, and few samples of each: the median of the ratios is off by 0.7 to 1.8 %, where in
+-- two rounds of 50 ms it was by 4 to 9 %.
+local RACE <const> = {seconds = 0.096, sample = 0.006, warmup = 0, rounds = 6, rounds_max = 16}
 local TOGETHER <const> = 8                              -- items of a race at most
 local LIMIT = 5                                         -- seconds that one kernel may take
 local COMPILE_SECONDS = 30                              -- a candidate is skipped after that: all that took so long had spills
