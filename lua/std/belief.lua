@@ -69,6 +69,7 @@ local function similarity(a, b)
   return s
 end
 belief.similarity = similarity
+belief.weights = weights                                 -- by the names of traits
 
 -- A candidate without traits gets one of its own: it is similar to no other.
 local function traits_of(c) return c.traits or {[c] = 100} end

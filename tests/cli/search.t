@@ -91,4 +91,9 @@ t_like '  and says so' "$(<"$T/out")" "^0 measured now, $n known, ended: done"
 t_like '  how soon it is found' "$(<"$T/out")" '^measured ends after [0-9]+: .* of the best; 99 % after 1, '
 t_cmd '  as an entry of a file' 0 "$MILLRACE" tests/perf/space.lua save "${space[@]}"
 t_is '  with a line for each' "$(grep -cE '^gemm m=256 [^,]*,[0-9a-f]{12},' "$T/out")" "$n"
+
+t_cmd 'two searches of a simulated world' 0 env MILLRACE_STORE=none "$MILLRACE" -s tests/perf/agreement.lua worlds=1 trials=12 '^gemm 2048 x 2048 x 2048$'
+t_like '  have answers that are compared' "$(tail -1 "$T/out")" '^gemm 2048 x 2048 x 2048 +12\.0 +[01]\.00 +1\.0[0-9]{3} +0\.0'
+t_cmd '  whose times are not stored' 1 "$MILLRACE" -s tests/perf/agreement.lua worlds=1 trials=12 '^gemm 2048 x 2048 x 2048$'
+t_err '  which is an error' 'set MILLRACE_STORE=none'
 t_done
