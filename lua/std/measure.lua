@@ -14,7 +14,7 @@ local FASTER <const> = require("millrace.paired").FASTER
 local GAIN, RISK = 0.005, 0.02
 -- When no candidate left has a greater chance than LIKELY (or `risk`), the neighbours of a plan within AS_GOOD times the best score become
 -- candidates, of at most REFINED plans.
-local LIKELY <const>, AS_GOOD <const>, REFINED <const> = 0.1, 1.03, 24
+local LIKELY <const>, AS_GOOD <const>, REFINED <const> = 0.1, 1.03, 12
 local HOPELESS <const> = 0.1                            -- work in progress whose chance is less than this part of `risk` may be withdrawn
 local UNCERTAINTY = 0.1                                       -- if the model's uncertainty is not known
 local WORST = 1.25                                      -- candidates predicted to take more than this times the best are ignored

@@ -496,7 +496,7 @@ do
     n = n + 1
     return {}
   end})
-  is(n .. " " .. r.trials, "24 30", "  but not all of many")
+  is(n .. " " .. r.trials, "12 30", "  but not all of many")
 end
 
 -- Of a kind whose kernels never count not all are tried before another kind, however much slower that is predicted.
