@@ -485,9 +485,9 @@ end
 -- searches: takes the searches that are made of other tiles, too. others: further candidates. from: {make=, server=, early=, under_way=,
 -- known=, limited=}, as trials.run takes them.
 local function measure(searches, others, bound, device, found, counts, o, most, from, watch)
-  local s, listed, began = searches[1], {}, core.clock()
+  local listed, began = {}, core.clock()
   for _, x in ipairs(searches) do listed[x] = true end
-  return trials.run(s, bound, device, found, {trials = most, seconds = o.seconds, seed = o.seed, known = from.known, dynamic = o.dynamic,
+  return trials.run(searches[1], bound, device, found, {trials = most, seconds = o.seconds, seed = o.seed, known = from.known, dynamic = o.dynamic,
     fetch = o.fetch, ready = o.ready, tile = o.tile, limited = from.limited, server = from.server, early = from.early, under_way = from.under_way,
     bound = counts.bound_seconds, others = others, make = from.make,
     search = function(search)

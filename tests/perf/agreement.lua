@@ -48,8 +48,9 @@ end
 -- Returns a function: a candidate -> its milliseconds. What plans share is a sum of waves over their traits, whose covariance is about the
 -- squared exponential (Rahimi and Recht, Random Features for Large-Scale Kernel Machines, 2007).
 local function new_world(name)
-  local bias, known, waves = BIAS * normal(number_of(name))(), {}, {}
+  local bias, known, waves, phases = BIAS * normal(number_of(name))(), {}, {}, {}
   for k = 1, WAVES do
+    phases[k] = 2 * math.pi * number_of(name .. " " .. k) / 2^32
     waves[k] = setmetatable({}, {__index = function(wave, trait)
       local x = normal(number_of(("%s %d %s"):format(name, k, trait)))() * weights[trait] / LENGTH
       wave[trait] = x
@@ -59,7 +60,7 @@ local function new_world(name)
   local function shared_error(traits)
     local sum = 0
     for k, wave in ipairs(waves) do
-      local angle = 2 * math.pi * number_of(name .. " " .. k) / 2^32
+      local angle = phases[k]
       for trait, x in pairs(traits) do angle = angle + wave[trait] * x end
       sum = sum + math.cos(angle)
     end
