@@ -300,14 +300,14 @@ struct overview *model_overview(struct model *m)
 bool model_shows(const struct model *m, const struct plan *p, int task)
 {
 	int entry = plan_entry_of(p, task);
-	const struct entry *e = &p->entries.v[entry == NONE ? 0 : entry];
+	const struct entry *e = entry == NONE ? NULL : &p->entries.v[entry];
 
 	for (const char *s = m->filter + strspn(m->filter, " ,"); *s; s += strspn(s, " ,")) {
 		char word[sizeof(m->filter)];
 		size_t n = strcspn(s, " ,");
 
 		snprintf(word, sizeof(word), "%.*s", (int)n, s);
-		if (strstr(p->graph->tasks.v[task].name, word) || (entry != NONE &&
+		if (strstr(p->graph->tasks.v[task].name, word) || (e &&
 		    (strstr(p->lanes.v[e->lane].name, word) || strstr(p->device->seu[e->seu].name, word))))
 			return true;
 		s += n;
