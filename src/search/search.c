@@ -484,12 +484,15 @@ static enum err_code batch_next(struct search *s, const struct stop *stop, bool 
 			return ERR_INTERRUPTED;
 		if (++s->start < s->nstarts) {
 			s->at = s->starts[s->start];
-		} else if (!s->space.finer && best_on_unit(s, ALL) != NONE) {
-			s->space.finer = true;
-			s->at = best_on_unit(s, ALL);
 		} else {
-			*more = false;
-			return OK;
+			int best = s->space.finer ? NONE : best_on_unit(s, ALL);
+
+			if (best == NONE) {
+				*more = false;
+				return OK;
+			}
+			s->space.finer = true;
+			s->at = best;
 		}
 		s->idle = s->coordinate = 0;
 	}
