@@ -104,6 +104,13 @@ function draft.make(d, bound, device)
   return plan
 end
 
+-- The plan that these statements make, a text as core.statements and a search have it; they are executed as if typed by hand.
+function draft.plan(bound, device, text, tile)
+  local plan = core.plan(bound:graph{tile = tile}, device)
+  assert(load("local plan = ...\n" .. text, "=[millrace.draft]", "t", {}))(plan)
+  return plan
+end
+
 function draft.add(d, ...) d.list[#d.list + 1] = {...} end
 
 -- Every statement of a method, with its index: for i, s in draft.each(d, "lane") do

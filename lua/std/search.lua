@@ -38,14 +38,6 @@ local known = {"seconds", "trials", "measure", "tile", "seed", "fresh", "show", 
 
 local function number(o, key, default) return options.number(o, "search", key, default) end
 
--- Make the plan that a search found by the same calls as a plan typed by hand.
-local function rebuild(bound, device, statements, tile)
-  local plan = core.plan(bound:graph{tile = tile}, device)
-  local chunk = assert(load("local plan = ...\n" .. statements, "=[millrace.search]", "t", {}))
-  chunk(plan)
-  return plan
-end
-
 -- Why the interval cannot be less (proof.lua), and the bound of other tile shapes.
 local function why(r, proof)
   local below = 1 - r.bound_seconds / r.seconds
@@ -218,7 +210,7 @@ end
 local function nearest(s, bound, device, wanted)
   local statements, tile = s:nearest()
   if not statements then return nil, "" end
-  local plan = rebuild(bound, device, statements, tile)
+  local plan = draft.plan(bound, device, statements, tile)
   local repeats, legal, problems = core.repeats(plan)[1], plan:check()
   if legal then return plan end
   local lines = {("\nthe nearest is a tile of %s: %s"):format(tile_text(tile), problems[1].message)}
@@ -292,7 +284,7 @@ local function with_other_operands(s, bound, device, o)
   for _, x in ipairs(s:found()) do
     if tried == OPERANDS or (tried == IN_VAIN and not list[1]) then break end
     if x.priced and is_synchronous(device, x.traits) then
-      local plan = rebuild(bound, device, s:plan(x.trial))
+      local plan = draft.plan(bound, device, s:plan(x.trial))
       tried = tried + 1
       for _, change in ipairs((o.fetch and changes.fetches or changes.directs)(plan)) do add(plan, change, x.traits) end
     end
@@ -375,7 +367,7 @@ local function with_swaps(s, other, others, bound, device)
     local statements, tile = other:plan(x.trial)
     local text = tile_text(tile)
     of_tile[text] = (of_tile[text] or 0) + 1
-    local plan = of_tile[text] <= SWAPS_OF_TILE and rebuild(bound, device, statements, tile)
+    local plan = of_tile[text] <= SWAPS_OF_TILE and draft.plan(bound, device, statements, tile)
     if plan and plan:check() then
       local traits = changed_traits(x.traits, plan)
       traits.made = 3
@@ -408,7 +400,7 @@ local function with_counter(s, bound, device)
     if tried == COUNTED or rank > COUNTED_AMONG then break end
     local statements, tile = s:plan(x.trial)
     local text = tile_text(tile)
-    local plan = x.priced and (of_tile[text] or 0) < COUNTED_OF_TILE and rebuild(bound, device, statements, tile)
+    local plan = x.priced and (of_tile[text] or 0) < COUNTED_OF_TILE and draft.plan(bound, device, statements, tile)
     local good = plan and pcall(in_order_by_counter, plan)
     local script = good and plan:script():gsub('raster="%a+", group=%d+, ', "")  -- of several walks the first, which is the best one
     if script and not known[script] then
@@ -450,7 +442,7 @@ local function best_legal(s, bound, device, o, others)
         return others[other - 1].plan
       end
       rank = rank + 1
-      local plan = rebuild(bound, device, s:plan(found[rank].trial))
+      local plan = draft.plan(bound, device, s:plan(found[rank].trial))
       local good, problems = plan:check()
       if good then return plan end
       refused = refused or ("no legal plan found; the fastest of %s: %s"):format(count(#found, "candidate"), tostring(problems))
@@ -566,7 +558,7 @@ local function search(bound, device, found, o, watch, servers)
   local most = most_trials(o, found)
   -- Where plans are measured, trials counts these.
   local budget = {trials = found and math.maxinteger or most, ends = core.clock() + number(o, "seconds", 60), measured = found ~= nil}
-  local function make(s, trial) return rebuild(bound, device, s:plan(trial)) end
+  local function make(s, trial) return draft.plan(bound, device, s:plan(trial)) end
   local known = found and trials.known(bound, device, found.driver, o.fresh)
   local early = {seed = o.seed, known = known, progress = o.progress, trials = most, put = function(row) trials.keep(row, found, o.seed or 1) end}
   local ahead <close> = servers and ahead_of.of_ranks(bound, servers, make, early) or found and ahead_of.of_device(bound, device, make, early) or nil

@@ -1,17 +1,12 @@
 -- mr.search in the model: what it finds is legal, the best of what it tried, the same every time, and
 -- found for programs that nobody shipped as well.
-local mr, core = require "millrace", require "millrace.core"
+local mr, core, draft = require "millrace", require "millrace.core", require "millrace.draft"
 local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
 local ok, is, like = tap.ok, tap.is, tap.like
 
 local device <const> = mr.device "h200"
 
-local function rebuild(s, bound, x)
-  local text, tile = s:plan(x.trial)
-  local plan = mr.plan(bound:graph{tile = tile}, device)
-  assert(load("local plan = ...\n" .. text, "=plan", "t", {}))(plan)
-  return plan
-end
+local function rebuild(s, bound, x) return draft.plan(bound, device, s:plan(x.trial)) end
 
 -- A complete search.
 local function run(bound, tile, measured)

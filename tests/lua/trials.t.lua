@@ -1,5 +1,5 @@
 -- What is measured of what a search found: candidates lead to others, as far as they are faster.
-local mr, core, trials = require "millrace", require "millrace.core", require "millrace.trials"
+local mr, core, draft, trials = require "millrace", require "millrace.core", require "millrace.draft", require "millrace.trials"
 local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
 local ok, is = tap.ok, tap.is
 
@@ -7,12 +7,7 @@ local device <const> = mr.device "h200"
 local bound <const> = mr.examples.flash_attention{b = 2, h = 8, m = 2048, d = 64}
 local tile <const> = {m = 192, n = 112}
 
-local function make(search, trial)
-  local text, extents = search:plan(trial)
-  local plan = mr.plan(bound:graph{tile = extents}, device)
-  assert(load("local plan = ...\n" .. text, "=plan", "t", {}))(plan)
-  return plan
-end
+local function make(search, trial) return draft.plan(bound, device, search:plan(trial)) end
 
 local function run(search) return search:run(math.maxinteger, math.huge) end
 

@@ -13,6 +13,7 @@
 --             depend on what was measured before
 local mr = require "millrace"
 local core = require "millrace.core"
+local draft = require "millrace.draft"
 local trials = require "millrace.trials"
 local weights = require "millrace.belief"(0).weights
 local dir = arg[0]:match "^(.*/)" or "./"
@@ -88,12 +89,7 @@ local function server_in(world, draw)
 end
 
 local function make(bound, device)
-  return function(search, trial)
-    local statements, tile = search:plan(trial)
-    local plan = mr.plan(bound:graph{tile = tile}, device)
-    assert(load("local plan = ...\n" .. statements))(plan)
-    return plan
-  end
+  return function(search, trial) return draft.plan(bound, device, search:plan(trial)) end
 end
 
 -- A measured search in the world: its answer's milliseconds, and how many plans it measured.

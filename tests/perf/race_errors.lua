@@ -13,6 +13,7 @@
 -- Needs python3.
 local mr = require "millrace"
 local core = require "millrace.core"
+local draft = require "millrace.draft"
 local paired = require "millrace.paired"
 local dir = arg[0]:match "^(.*/)" or "./"
 local program_of = dofile(dir .. "program_of.lua")
@@ -33,9 +34,7 @@ local function kernels_of(bound, device)
   search:run(math.maxinteger, 20)
   for _, x in ipairs(search:found()) do
     if x.priced and #compiling < 2 * options.plans then
-      local statements, tile = search:plan(x.trial)
-      local plan = core.plan(bound:graph{tile = tile}, device)
-      assert(load("local plan = ...\n" .. statements))(plan)
+      local plan = draft.plan(bound, device, search:plan(x.trial))
       if not seen[plan:script()] then compiling[#compiling + 1] = core.compile_begin(plan) end
       seen[plan:script()] = true
     end

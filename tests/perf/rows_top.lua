@@ -10,6 +10,7 @@
 -- something fails.
 local mr = require "millrace"
 local core = require "millrace.core"
+local draft = require "millrace.draft"
 local unspilled = require "millrace.unspilled"
 local dir = arg[0]:match "^(.*/)" or "./"
 local parse_json, program_of = dofile(dir .. "../lua/lib/parse_json.lua"), dofile(dir .. "program_of.lua")
@@ -63,9 +64,7 @@ local function best_plans(bound)
   for _, x in ipairs(s:found()) do
     if #list == top then break end
     if x.priced then
-      local statements, tile = s:plan(x.trial)
-      local plan = core.plan(bound:graph{tile = tile}, device)
-      assert(load("local plan = ...\n" .. statements))(plan)
+      local plan = draft.plan(bound, device, s:plan(x.trial))
       local kind = unspilled.kind_of(plan)
       if not seen[kind] then
         seen[kind] = true

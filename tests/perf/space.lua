@@ -24,6 +24,7 @@
 --   chunk_state b=8 s=8192 h=80 p=64 n=128 tile.l=32,64,128,256 tile.n=64,128 tile.p=32,64 every=6
 local mr = require "millrace"
 local core = require "millrace.core"
+local draft = require "millrace.draft"
 local measure = require "millrace.measure"
 local folder <const> = arg[0]:match "^(.*/)" or "./"
 local table_server, measured_lists = dofile(folder .. "table_server.lua"), dofile(folder .. "measured.lua")
@@ -65,9 +66,7 @@ local function of_tile(list, seen, fixed)
   local s = core.search(bound, device, fixed, true)
   s:run(math.maxinteger, math.huge)
   for _, x in ipairs(s:found()) do
-    local statements, extents = s:plan(x.trial)
-    local plan = mr.plan(bound:graph{tile = extents}, device)
-    assert(load("local plan = ...\n" .. statements, "=plan", "t", {}))(plan)
+    local plan = draft.plan(bound, device, s:plan(x.trial))
     local script = plan:script()
     if x.priced and not seen[script] then
       seen[script] = true
