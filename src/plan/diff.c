@@ -28,28 +28,29 @@ static void add(struct arena *a, struct diff *out, enum diff_kind kind, const ch
 	out->added += kind == DIFF_NEW;
 }
 
-/* The longest common subsequence of what differs in the middle, by a table of the lengths of
- * those of all pairs of ends. */
-static void diff_middle(struct arena *a, const char *const *x, int n, const char *const *y, int m, struct diff *out)
+/* The longest common subsequence of what differs in the middle, from line `head` to lines xend and yend, by a table of the
+ * lengths of those of all pairs of ends. */
+static void diff_middle(struct arena *a, const struct lines *x, int xend, const struct lines *y, int yend, int head,
+	struct diff *out)
 {
-	int cols = m + 1, i = 0, j = 0;
+	int n = xend - head, m = yend - head, cols = m + 1, i = 0, j = 0;
 	int *most = (int64_t)(n + 1) * cols <= TABLE_MAX ? ARENA_ARRAY(a, (n + 1) * cols, int) : NULL;
 
 	for (int r = n - 1; r >= 0 && most; r--)
 		for (int c = m - 1; c >= 0; c--) {
 			int down = most[(r + 1) * cols + c], right = most[r * cols + c + 1];
 
-			most[r * cols + c] = !strcmp(x[r], y[c]) ? most[(r + 1) * cols + c + 1] + 1 :
+			most[r * cols + c] = !strcmp(x->v.v[head + r], y->v.v[head + c]) ? most[(r + 1) * cols + c + 1] + 1 :
 				down > right ? down : right;
 		}
 	while (i < n || j < m) {
-		if (most && i < n && j < m && !strcmp(x[i], y[j])) {
-			add(a, out, DIFF_SAME, x[i++]);
+		if (most && i < n && j < m && !strcmp(x->v.v[head + i], y->v.v[head + j])) {
+			add(a, out, DIFF_SAME, x->v.v[head + i++]);
 			j++;
 		} else if (i < n && (j == m || !most || most[(i + 1) * cols + j] >= most[i * cols + j + 1])) {
-			add(a, out, DIFF_GONE, x[i++]);
+			add(a, out, DIFF_GONE, x->v.v[head + i++]);
 		} else {
-			add(a, out, DIFF_NEW, y[j++]);
+			add(a, out, DIFF_NEW, y->v.v[head + j++]);
 		}
 	}
 }
@@ -64,7 +65,7 @@ void script_diff(struct arena *a, const char *one, const char *other, struct dif
 		add(a, out, DIFF_SAME, x.v.v[head++]);
 	while (tail < n - head && tail < m - head && !strcmp(x.v.v[n - 1 - tail], y.v.v[m - 1 - tail]))
 		tail++;
-	diff_middle(a, x.v.v + head, n - head - tail, y.v.v + head, m - head - tail, out);
+	diff_middle(a, &x, n - tail, &y, m - tail, head, out);
 	for (int i = n - tail; i < n; i++)
 		add(a, out, DIFF_SAME, x.v.v[i]);
 }

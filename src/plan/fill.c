@@ -455,9 +455,13 @@ static bool is_kept_by_order(const struct plan *p, const struct wait *w)
 	const struct graph *g = p->graph;
 	int to = plan_entry_of(p, w->task), from = plan_entry_of(p, w->on);
 	bool any = false;
-	const struct entry *t = &p->entries.v[to == NONE ? 0 : to], *o = &p->entries.v[from == NONE ? 0 : from];
+	const struct entry *t, *o;
 
-	if (!is_open(w) || to == NONE || from == NONE || t->lane != o->lane || p->lanes.v[t->lane].replicas > 1 ||
+	if (!is_open(w) || to == NONE || from == NONE)
+		return false;
+	t = &p->entries.v[to];
+	o = &p->entries.v[from];
+	if (t->lane != o->lane || p->lanes.v[t->lane].replicas > 1 ||
 	    p->device->seu[o->seu].async || g->tasks.v[w->task].loop != g->tasks.v[w->on].loop ||
 	    g->tasks.v[w->task].phase != g->tasks.v[w->on].phase)
 		return false;

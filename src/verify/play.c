@@ -213,10 +213,11 @@ static enum err_code report_deadlock(const struct play *p)
 
 	for (int i = 0; i < p->nwarps && n < 4; i++) {
 		const struct warp *w = &p->warp[i];
-		const struct act *a = &p->s->acts[w->lane][w->at];
+		const struct act *a;
 
 		if (w->number || w->at == p->s->nacts[w->lane])
 			continue;
+		a = &p->s->acts[w->lane][w->at];
 		text = arena_strf(p->a, "%s%s%s waits for %s", text, n++ ? ", " : "", play_name(p, a->instance),
 			a->kind == ACT_WAIT ? play_flag_name(p, a->at, a->n) : a->kind == ACT_GROUPS ?
 			"its products" : a->kind == ACT_CLUSTER ? p->blocks > 1 ? "the cluster" : "the other lanes" : "the other warps of its lane");

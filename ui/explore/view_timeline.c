@@ -166,10 +166,11 @@ static void draw_cause(struct view *v, const struct chart_map *map, struct cells
 {
 	const struct lookup *l = model_lookup(v->m);
 	int cause = lookup_cause(l, v->m->sel.event), x, from, to;
-	const struct event *c = &l->line->events.v[cause == NONE ? 0 : cause];
+	const struct event *c;
 
 	if (cause == NONE)
 		return;
+	c = &l->line->events.v[cause];
 	mark_event(map, out, cause, STYLE_UNDERLINE | STYLE_BOLD);
 	from = row_of(map, cause, true);
 	to = row_of(map, v->m->sel.event, false);
