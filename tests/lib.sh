@@ -60,7 +60,7 @@ t_fake_cuda() {
 t_find_mpirun() {
 	command -v mpirun >/dev/null || return
 	export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-	export ASAN_OPTIONS=detect_leaks=0	# Open MPI keeps memory
+	export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"	# Open MPI keeps memory
 	mpi='mpirun --oversubscribe --bind-to none --mca plm isolated --mca btl self,vader --mca btl_vader_single_copy_mechanism none'
 }
 

@@ -8,7 +8,7 @@
 
 #include "draw/picture.h"
 
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef ADDRESS_SANITIZER
 /* fontconfig keeps memory that the sanitizer takes for a leak. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_options(void);

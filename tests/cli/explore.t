@@ -4,7 +4,7 @@
 command -v tmux >/dev/null || t_skip_all 'no tmux'
 
 # The sanitizer's own handler ends otherwise; and what libedit leaves over is not ours.
-export ASAN_OPTIONS=handle_segv=0:detect_leaks=0
+export ASAN_OPTIONS="$ASAN_OPTIONS:handle_segv=0:detect_leaks=0"
 terminals=0
 tmux() { # one server a terminal: the end of one may not touch the next
 	command tmux -L "mrx$$.$terminals" -f /dev/null "$@" 2>/dev/null

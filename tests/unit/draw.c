@@ -324,7 +324,7 @@ static void test_many_events(struct fixture *f)
 		best = fmin(best, (double)(clock() - begin) / CLOCKS_PER_SEC);
 		arena_release(&a);
 	}
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
+#if defined(ADDRESS_SANITIZER) || defined(THREAD_SANITIZER) || !defined(__OPTIMIZE__)
 	limit *= 20;
 #endif
 	diag("%d events: %.1f ms", MANY, best * 1e3);

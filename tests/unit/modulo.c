@@ -14,7 +14,7 @@
 enum { MANY = 40, UNITS = 4, VALUES = 12 };
 
 /* MODULO_CASES=1000 MODULO_FIRST=300: others; MODULO_LARGE=30: more large ones, each printed. */
-#ifdef __SANITIZE_ADDRESS__
+#ifdef ADDRESS_SANITIZER
 enum { CASES = 60 };
 #else
 enum { CASES = 300 };

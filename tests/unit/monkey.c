@@ -4,7 +4,7 @@
  * no byte left over, and under the sanitizers nothing that they see. MILLRACE_MONKEY is
  * how many keys are typed, MILLRACE_SEED which (the same ones each time); a million with
  *
- *   make MODE=asan build/asan/tests/monkey && MILLRACE_MONKEY=1000000 build/asan/tests/monkey
+ *   make MODE=asan CC=clang build/asan/tests/monkey && MILLRACE_MONKEY=1000000 build/asan/tests/monkey
  *
  * What is saved goes to a folder of its own; nothing is run on a device.
  */

@@ -1,5 +1,5 @@
 /* What passes promise of the tree, as far as it shows: a fault in one is found behind it, not where the kernel is
- * verified. Debug builds ask behind each pass. */
+ * verified. Builds with CHECK_PASSES ask behind each pass. */
 #include "lower/pass/pass.h"
 
 /* Behind that pass, may the operation still be there? */

@@ -127,7 +127,7 @@ static void list_regions(struct lowering *c, const struct klane *l)
 				l->regions[i].unroll }));
 }
 
-/* Debug builds ask behind each pass for what it promises. */
+/* Builds with MODE=debug or asan check after each pass what it promises. */
 #ifndef CHECK_PASSES
 #define CHECK_PASSES 0
 #endif
