@@ -94,7 +94,7 @@ TESTS ?= $(sort $(wildcard tests/lua/*.t.lua tests/*/*.t))
 # them, `make check-quick` leaves them out.
 lua_tests = $(patsubst %,tests/lua/%.t.lua,$(1))
 SLOW := $(call lua_tests,operators) $(B)/tests/torture $(call lua_tests,$(addprefix plans_,lengths shaped handover chains divided)) $(B)/tests/monkey \
-	$(call lua_tests,plans_wild plans_products shipped) tests/cli/searches.t $(call lua_tests,search families gfx942 gfx942_machine host improve) \
+	$(call lua_tests,plans_wild plans_products shipped) tests/cli/searches.t $(call lua_tests,search families lds_dma gfx942 gfx942_machine staged_loads host improve) \
 	$(addprefix $(B)/tests/,verify broken mutants modulo) $(call lua_tests,reference trips tile_offsets handover lengths) \
 	$(B)/tests/starve $(call lua_tests,errors random_programs waits gather calibrate) $(B)/tests/oracle \
 	$(call lua_tests,why targets suggest units) tests/cli/search.t tests/cli/export.t \
@@ -214,7 +214,8 @@ MILLRACE_PLANS ?= $(if $(filter release,$(MODE)),375,40)
 MILLRACE_OPERATORS ?= $(if $(filter release,$(MODE)),1,8)
 # The address sanitizer does not use freed memory again for a while, to find who still does. Here that is 8 MB at most: tests fork often,
 # and each fork copies the page tables of all memory.
-prove = @ASAN_OPTIONS="quarantine_size_mb=8:$$ASAN_OPTIONS" \
+# CC is empty, so that tests compile kernels for the CPU by tcc, ten times as fast as by $(CC), which make exports if it is given.
+prove = @CC= ASAN_OPTIONS="quarantine_size_mb=8:$$ASAN_OPTIONS" \
 	MILLRACE_PLANS=$(MILLRACE_PLANS) MILLRACE_OPERATORS=$(MILLRACE_OPERATORS) MILLRACE='$(CURDIR)/$(B)/millrace' MILLRACE_HOME='$(CURDIR)' \
 	prove -j2 -e 'bash tests/lib.sh'
 # The longest first, so that both cores are busy to the end.
